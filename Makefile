@@ -1,0 +1,46 @@
+# gpubroker's one menu. `make help` prints it.
+.DEFAULT_GOAL := help
+.PHONY: help run test check bench replay lock clean env env-dev
+PYTHON ?= python3
+VENV ?= .venv
+PORT ?= 8000
+HOST ?= 127.0.0.1
+ONLY ?=
+export VENV
+
+help:  ## Print this menu
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)$$/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name what; do \
+		printf '  make %-10s %s\n' "$$name" "$$what"; done
+	@echo '  Options: run FRESH=1 PORT=8100 HOST=0.0.0.0 DATA=<folder>; test ONLY=<folder, file or marker>;'
+	@echo '           bench ONLY=<house|kubernetes|placement|billing|face|telemetry>; any: PYTHON=<python3.11 or newer>'
+	@echo '  DATABASE_URL=<administrator login> uses that PostgreSQL (15 or newer) instead of starting one.'
+
+run: env  ## Start everything on this machine; Ctrl-C stops it (FRESH=1 begins anew)
+	@exec $(VENV)/bin/python -m deploy.embedded run --port $(PORT) --host $(HOST) $(if $(DATA),--data "$(DATA)") $(if $(FRESH),--fresh)
+
+test: env-dev  ## Run the test suite (ONLY=<folder, file or marker> for a part)
+	@exec $(VENV)/bin/python -m deploy.embedded.suite "$(ONLY)"
+
+check: env-dev  ## Format, lint, types, import contract, migrations, deployment checks, secrets
+	@exec $(VENV)/bin/python -m deploy.embedded.check
+
+bench: env-dev  ## Print one JSON line per figure; fails when a goal is missed (ONLY=<area>)
+	@exec $(VENV)/bin/python -m deploy.embedded.bench $(ONLY)
+
+replay: env  ## Replay the openb trace through the real services; writes build/replay.json and .html
+	@exec $(VENV)/bin/python -m deploy.embedded replay
+
+lock:  ## Resolve the dependencies anew and rewrite both lock files (needs uv)
+	@UV_PYTHON_DOWNLOADS=never uv lock --quiet --upgrade
+	@uv export --quiet --extra embedded --no-default-groups --no-emit-project --no-header --no-annotate -o requirements.lock
+	@uv export --quiet --extra embedded --group dev --no-emit-project --no-header --no-annotate -o requirements-dev.lock
+
+clean:  ## Remove build/ and every cache of a tool; keeps .venv and your data
+	@rm -rf build .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage .coverage.*
+	@find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
+
+env:
+	@$(PYTHON) deploy/embedded/environment.py run
+
+env-dev:
+	@$(PYTHON) deploy/embedded/environment.py dev

@@ -1,0 +1,1 @@
+"""PostgreSQL, Valkey and the product's processes on one machine, from one command."""

@@ -1,0 +1,119 @@
+"""Make .venv from a hash-pinned lock, once per lock: `python3 deploy/embedded/environment.py run|dev`.
+
+Runs under whatever python3 the machine has, before anything of ours is installed: standard library
+only, and a syntax that an old interpreter can still read, so that it can say what is wrong.
+"""
+
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+VENV = os.environ.get("VENV") or os.path.join(ROOT, ".venv")
+STAMP = os.path.join(VENV, "installed.json")
+LOCKS = {"run": "requirements.lock", "dev": "requirements-dev.lock"}
+OLDEST = (3, 11)
+
+
+def stop(message):
+    """Say what happened, why and what next, and end."""
+    sys.stderr.write(message + "\n")
+    sys.exit(1)
+
+
+def use_a_new_enough_python():
+    """Go on under a newer interpreter when python3 is too old and another is on the path."""
+    if sys.version_info >= OLDEST:
+        return
+    for minor in (13, 12, 11):
+        better = shutil.which("python3.%d" % minor)
+        if better and subprocess.call([better, "-c", "pass"], stderr=subprocess.DEVNULL) == 0:
+            os.execv(better, [better] + sys.argv)
+    stop(
+        "gpubroker needs Python 3.11 or newer; %s is %d.%d and no python3.11 is on the path.\n"
+        "Install one (Debian 12: apt-get install python3 python3-venv) or name it: make run PYTHON=/path/to/python3.11"
+        % (sys.executable, sys.version_info[0], sys.version_info[1])
+    )
+
+
+def need_venv():
+    """Debian splits venv from python3; without it the environment would come out half made."""
+    try:
+        import ensurepip
+        import venv
+    except ImportError as missing:
+        stop(
+            "Python's own %s module is missing, so no environment can be made.\n"
+            "On Debian or Ubuntu: apt-get install python3-venv (or python%d.%d-venv), then run the same command again."
+            % (missing.name, sys.version_info[0], sys.version_info[1])
+        )
+    return ensurepip, venv
+
+
+def fingerprint(level):
+    """Tell one lock from another."""
+    with open(os.path.join(ROOT, LOCKS[level]), "rb") as lock:
+        return hashlib.sha256(lock.read()).hexdigest()
+
+
+def installed():
+    """Return what the stamp says is installed; nothing when there is no whole environment."""
+    try:
+        with open(STAMP) as stamp:
+            return json.load(stamp)
+    except (OSError, ValueError):
+        return {}
+
+
+def works(python, *check):
+    """Tell whether an interpreter starts and passes a check."""
+    try:
+        return subprocess.call([python, "-c"] + list(check), stderr=subprocess.DEVNULL) == 0
+    except OSError:
+        return False
+
+
+def install(level):
+    """Create the environment when it is not there and install exactly the lock."""
+    python = os.path.join(VENV, "bin", "python")
+    if not works(python, "import sys; sys.exit(sys.version_info < (3, 11))"):
+        need_venv()
+        print("Making the environment in %s" % os.path.relpath(VENV), flush=True)
+        shutil.rmtree(VENV, ignore_errors=True)
+        subprocess.check_call([sys.executable, "-m", "venv", VENV])
+    elif not works(python, "import pip"):
+        subprocess.check_call([python, "-m", "ensurepip"], stdout=subprocess.DEVNULL)
+    print("Installing %s" % LOCKS[level], flush=True)
+    try:
+        subprocess.check_call(
+            [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--prefer-binary"]
+            + ["--require-hashes", "-r", os.path.join(ROOT, LOCKS[level])]
+        )
+    except subprocess.CalledProcessError:
+        stop(
+            "The packages of %s could not be installed; pip's own words are above.\n"
+            "A package index must be reachable the first time; afterwards no network is needed." % LOCKS[level]
+        )
+    # The development lock holds everything of the other one.
+    done = {"run": fingerprint("run"), level: fingerprint(level)}
+    with open(STAMP + ".new", "w") as stamp:
+        json.dump(done, stamp)
+    os.replace(STAMP + ".new", STAMP)
+
+
+def main(level):
+    """Bring the environment to the level asked for; two at once wait for each other."""
+    use_a_new_enough_python()
+    os.makedirs(os.path.join(ROOT, "build"), exist_ok=True)
+    with open(os.path.join(ROOT, "build", ".environment"), "w") as turn:
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        if installed().get(level) != fingerprint(level):
+            install(level)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
