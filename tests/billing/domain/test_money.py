@@ -1,0 +1,112 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from billing.domain.money import (
+    EXACT_PER_UNIT,
+    EXPONENTS,
+    MixedCurrencies,
+    Money,
+    decimal_string,
+    exponent_of,
+    fixed_point,
+    half_up,
+    shown,
+    to_minor,
+    to_minor_up,
+)
+
+numbers = st.integers(min_value=-(10**30), max_value=10**30)
+positive = st.integers(min_value=1, max_value=10**18)
+currencies = st.sampled_from(sorted(EXPONENTS))
+
+
+@given(numbers, positive)
+def test_rounding_is_never_off_by_more_than_half(numerator: int, denominator: int) -> None:
+    assert 2 * abs(half_up(numerator, denominator) * denominator - numerator) <= denominator
+
+
+@given(numbers, positive)
+def test_a_credit_rounds_as_the_mirror_of_its_charge(numerator: int, denominator: int) -> None:
+    assert half_up(-numerator, denominator) == -half_up(numerator, denominator)
+    assert half_up(numerator, -denominator) == -half_up(numerator, denominator)
+
+
+@pytest.mark.parametrize(
+    ("numerator", "rounded"), [(5, 1), (15, 2), (25, 3), (4, 0), (-5, -1), (-15, -2), (-4, 0), (0, 0)]
+)
+def test_halves_go_away_from_zero_and_never_to_the_even_neighbour(numerator: int, rounded: int) -> None:
+    assert half_up(numerator, 10) == rounded
+
+
+@pytest.mark.parametrize(("currency", "minor"), [("EUR", 100), ("JPY", 1), ("KWD", 1000), ("ISK", 1)])
+def test_one_unit_has_as_many_minor_units_as_the_currency_has_decimals(currency: str, minor: int) -> None:
+    assert Money.of_exact(EXACT_PER_UNIT, currency) == Money(minor, currency)
+
+
+@given(numbers, currencies)
+def test_what_is_set_aside_covers_the_charge_by_less_than_one_minor_unit(exact: int, currency: str) -> None:
+    exponent = exponent_of(currency)
+    up = to_minor_up(exact, exponent)
+    assert 0 <= up * EXACT_PER_UNIT - exact * 10**exponent < EXACT_PER_UNIT
+    assert up - to_minor(exact, exponent) in (0, 1)
+
+
+@given(numbers, numbers, currencies)
+def test_adding_taking_away_and_negating_agree(one: int, other: int, currency: str) -> None:
+    a, b = Money(one, currency), Money(other, currency)
+    assert a + b - b == a
+    assert a - b == a + -b == -(b - a)
+    assert (a < b, a <= b, a > b, a >= b) == (one < other, one <= other, one > other, one >= other)
+
+
+@pytest.mark.parametrize("step", ["__add__", "__sub__", "__lt__", "__le__", "__gt__", "__ge__"])
+def test_two_currencies_never_meet(step: str) -> None:
+    with pytest.raises(MixedCurrencies, match="EUR and USD do not mix"):
+        getattr(Money(1, "EUR"), step)(Money(1, "USD"))
+
+
+def test_equal_amounts_of_different_currencies_are_not_equal() -> None:
+    assert Money(1, "EUR") != Money(1, "USD")
+
+
+@pytest.mark.parametrize("code", ["eur", "XXX", ""])
+def test_a_currency_of_unknown_decimals_is_refused(code: str) -> None:
+    with pytest.raises(ValueError, match="unknown currency"):
+        Money(1, code)
+
+
+@pytest.mark.parametrize(
+    ("minor", "currency", "text"),
+    [
+        (1234, "EUR", "12.340000"),
+        (-5, "EUR", "-0.050000"),
+        (1234, "JPY", "1234.000000"),
+        (1234, "KWD", "1.234000"),
+    ],
+)
+def test_the_api_writes_six_decimals(minor: int, currency: str, text: str) -> None:
+    assert decimal_string(minor, currency) == text
+
+
+@pytest.mark.parametrize(
+    ("minor", "currency", "text"),
+    [
+        (164218, "EUR", "€1,642.18"),
+        (-164218, "EUR", "\u2212€1,642.18"),
+        (0, "USD", "$0.00"),
+        (123456789, "JPY", "¥123,456,789"),
+        (1234, "KWD", "KWD\u00a01.234"),
+    ],
+)
+def test_people_read_the_symbol_groups_of_three_and_a_real_minus(
+    minor: int, currency: str, text: str
+) -> None:
+    assert shown(minor, currency) == str(Money(minor, currency)) == text
+
+
+@given(numbers, st.integers(min_value=0, max_value=9))
+def test_a_number_written_with_decimals_reads_back_as_itself(value: int, decimals: int) -> None:
+    text = fixed_point(value, decimals)
+    assert int(text.replace(".", "")) == value
+    assert len(text.partition(".")[2]) == decimals

@@ -1,0 +1,28 @@
+"""The models of the geometry file, and cards of them, for the tests of the domain."""
+
+from pathlib import Path
+
+import broker
+from broker.domain.gpu_models import GpuModelSpec, load_models, model_named
+from broker.domain.profiles import Profile
+from broker.domain.states import Isolation
+
+DOCUMENT = (Path(broker.__file__).parent / "mig_geometry.json").read_text()
+MODELS = load_models(DOCUMENT)
+H100 = model_named(MODELS, "H100-80GB")
+A30 = model_named(MODELS, "A30")
+PRO_6000 = model_named(MODELS, "0x2BB510DE")
+PRO_5000 = model_named(MODELS, "RTX PRO 5000 Blackwell")
+
+
+def cut(name: str, model: GpuModelSpec = H100) -> Profile:
+    return model.profile(name, Isolation.HARDWARE)
+
+
+def plain(model: GpuModelSpec) -> tuple[Profile, ...]:
+    """The slices without a suffix such as +me or -me."""
+    return tuple(each for each in model.profiles if not set("+-") & set(each.name))
+
+
+ONE, TWO, THREE, FOUR, SEVEN = (cut(n) for n in ("1g.10gb", "2g.20gb", "3g.40gb", "4g.40gb", "7g.80gb"))
+ONE_ME, ONE_DOUBLE = cut("1g.10gb+me"), cut("1g.20gb")
