@@ -44,12 +44,14 @@ def half_up(numerator: int, denominator: int) -> int:
 
 def to_minor(exact_num: int, exponent: int) -> int:
     """Round an exact amount once to minor units of a currency with that many decimals."""
-    return half_up(exact_num * 10**exponent, EXACT_PER_UNIT)
+    scale: int = 10**exponent
+    return half_up(exact_num * scale, EXACT_PER_UNIT)
 
 
 def to_minor_up(exact_num: int, exponent: int) -> int:
     """Round an exact amount up to minor units, for what is set aside before it is spent."""
-    return -(-exact_num * 10**exponent // EXACT_PER_UNIT)
+    scale: int = 10**exponent
+    return -(-exact_num * scale // EXACT_PER_UNIT)
 
 
 @dataclass(frozen=True, slots=True)

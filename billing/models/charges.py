@@ -1,0 +1,52 @@
+"""Usage × price over one intersection of (transition, price version, period). Append-only."""
+
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+
+ID = 40
+
+
+class BillingRun(models.Model):
+    """One run of rating or of a month's close; repeating a label resumes it."""
+
+    label = models.CharField(max_length=80, unique=True)
+    started_at = models.DateTimeField()
+    finished_at = models.DateTimeField(null=True)
+    tzdata_version = models.CharField(max_length=20, blank=True, default="")
+
+    def __str__(self) -> str:
+        return self.label
+
+
+class RatedCharge(models.Model):
+    """Its key is what it stands for, so that nothing is rated twice (billing.md D3)."""
+
+    pk = models.CompositePrimaryKey("lease_id", "seq", "price_version_id", "period_id", "meter")
+    lease_id = models.CharField(max_length=ID)
+    seq = models.PositiveIntegerField()  # the Transition that opened the segment
+    price_version_id = models.BigIntegerField()
+    period_id = models.BigIntegerField()
+    meter = models.CharField(max_length=20, default="slice_seconds")
+    tenant_id = models.CharField(max_length=ID)
+    project_id = models.CharField(max_length=ID)
+    offering_id = models.CharField(max_length=ID)
+    s = models.DateTimeField()
+    e = models.DateTimeField()
+    unit_seconds = models.BigIntegerField()  # seconds × quantity
+    exact_num = models.DecimalField(max_digits=38, decimal_places=0)  # over 3600·10⁹
+    run_id = models.BigIntegerField()
+    recorded_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(condition=Q(unit_seconds__gt=0), name="charge_has_seconds"),
+            models.CheckConstraint(condition=Q(e__gt=models.F("s")), name="charge_ends_after_it_began"),
+        ]
+        indexes = [
+            models.Index(fields=["tenant_id", "period_id", "offering_id"], name="charge_of_period"),
+            models.Index(fields=["project_id", "s"], name="charge_of_project"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.lease_id}#{self.seq}"

@@ -1,0 +1,78 @@
+"""A tenant's month as lines; once finalized it never changes."""
+
+from django.db import models
+from django.db.models import Q
+
+from billing.models.keys import ID_LENGTH, invoice_id
+from billing.models.periods import BillingPeriod
+from tenants.models.tenants import TenantOwned
+
+
+class InvoiceStatus(models.TextChoices):
+    DRAFT = "draft"
+    CLOSING = "closing"
+    FINALIZED = "finalized"
+    PAID = "paid"
+    PARTIALLY_PAID = "partially_paid"
+    UNCOLLECTIBLE = "uncollectible"
+    VOID = "void"
+
+
+class InvoiceSeries(models.Model):
+    """Numbers without gaps: one row is locked while a run hands them out."""
+
+    series = models.CharField(primary_key=True, max_length=20)
+    next_number = models.PositiveIntegerField(default=1)
+
+    def __str__(self) -> str:
+        return self.series
+
+
+class Invoice(TenantOwned):
+    id = models.CharField(primary_key=True, max_length=ID_LENGTH, default=invoice_id)
+    period = models.ForeignKey(BillingPeriod, on_delete=models.PROTECT)
+    status = models.CharField(max_length=14, choices=InvoiceStatus, default=InvoiceStatus.DRAFT)
+    series = models.CharField(max_length=20, null=True)
+    number = models.PositiveIntegerField(null=True)
+    currency = models.CharField(max_length=3)
+    total = models.BigIntegerField(default=0)  # minor units, before tax: the sum of the lines
+    refreshed_at = models.DateTimeField()
+    finalized_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["tenant", "period"], condition=~Q(status="void"), name="one_invoice_per_period"
+            ),
+            models.UniqueConstraint(fields=["series", "number"], name="invoice_number_once"),
+            models.CheckConstraint(condition=Q(status__in=InvoiceStatus.values), name="invoice_status_known"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.series}-{self.number:04d}" if self.number else f"draft {self.period_id}"
+
+
+class InvoiceLine(TenantOwned):
+    """RatedCharges of one project, offering and price version, rounded once, half up."""
+
+    id = models.BigAutoField(primary_key=True)
+    invoice = models.ForeignKey(Invoice, on_delete=models.CASCADE, related_name="lines")
+    n = models.PositiveIntegerField()
+    project_id = models.CharField(max_length=ID_LENGTH)
+    offering_id = models.CharField(max_length=ID_LENGTH)
+    price_version_id = models.BigIntegerField()
+    leases = models.PositiveIntegerField()  # how many are in it
+    unit_seconds = models.BigIntegerField()
+    exact_num = models.DecimalField(max_digits=38, decimal_places=0)
+    minor = models.BigIntegerField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["invoice", "n"], name="line_number_once"),
+            models.UniqueConstraint(
+                fields=["invoice", "project_id", "offering_id", "price_version_id"], name="line_once"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"line {self.n}"

@@ -1,0 +1,9 @@
+"""Default ids of each kind of row; functions, because migrations must be able to name them."""
+
+from ports import ids
+
+ID_LENGTH = 40
+
+
+def invoice_id() -> str:
+    return ids.new("inv")

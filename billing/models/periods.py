@@ -1,0 +1,31 @@
+"""A tenant's months, in its own time zone; half-open, and never overlapping."""
+
+from django.contrib.postgres.constraints import ExclusionConstraint
+from django.contrib.postgres.fields import DateTimeRangeField, RangeOperators
+from django.db import models
+from django.db.models import F, Q
+
+from tenants.models.tenants import TenantOwned
+
+OPEN, CLOSED = "open", "closed"
+
+
+class BillingPeriod(TenantOwned):
+    label = models.CharField(max_length=7)  # 2026-11
+    span = DateTimeRangeField()
+    time_zone = models.CharField(max_length=60)
+    status = models.CharField(max_length=6, default=OPEN)
+    closed_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [
+            ExclusionConstraint(
+                name="periods_never_overlap",
+                expressions=[(F("tenant"), RangeOperators.EQUAL), ("span", RangeOperators.OVERLAPS)],
+            ),
+            models.UniqueConstraint(fields=["tenant", "label"], name="period_once"),
+            models.CheckConstraint(condition=Q(status__in=[OPEN, CLOSED]), name="period_status_known"),
+        ]
+
+    def __str__(self) -> str:
+        return self.label

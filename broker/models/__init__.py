@@ -1,0 +1,21 @@
+from broker.models.allocations import Allocation
+from broker.models.inventory import Cluster, Gpu, GpuModel, Health, LayoutPolicy, Node, NodeState
+from broker.models.leases import Lease, StaleLease
+from broker.models.offerings import Offering, OfferingState
+from broker.models.transitions import Transition
+
+__all__ = [
+    "Allocation",
+    "Cluster",
+    "Gpu",
+    "GpuModel",
+    "Health",
+    "LayoutPolicy",
+    "Lease",
+    "Node",
+    "NodeState",
+    "Offering",
+    "OfferingState",
+    "StaleLease",
+    "Transition",
+]

@@ -1,0 +1,99 @@
+"""What there is to sell: clusters, their nodes, their cards. Not tenant data; staff and workers write it."""
+
+from django.db import models
+from django.db.models import Q
+
+from broker.models.keys import ID_LENGTH, cluster_id, gpu_id, node_id
+
+
+class LayoutPolicy(models.TextChoices):
+    FIXED = "fixed"  # only the slices cut already are sold
+    DYNAMIC = "dynamic"  # slices are cut for the lease
+
+
+class NodeState(models.TextChoices):
+    READY = "ready"
+    CORDONED = "cordoned"  # nothing new is placed here
+    DRAINING = "draining"  # nothing new, and leases are being ended or waited for
+    LOST = "lost"
+
+
+class Health(models.TextChoices):
+    HEALTHY = "healthy"
+    UNHEALTHY = "unhealthy"
+
+
+class GpuModel(models.Model):
+    """A kind of card, loaded from `broker/mig_geometry.json`; `broker.domain.geometry` reads its spec."""
+
+    name = models.CharField(primary_key=True, max_length=60)
+    memory_gb = models.PositiveIntegerField()
+    memory_grid = models.PositiveSmallIntegerField()  # memory slices; 0: not cut before NVML answers
+    compute_slices = models.PositiveSmallIntegerField()
+    spec = models.JSONField()  # the file's entry, or what NVML said
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Cluster(models.Model):
+    id = models.CharField(primary_key=True, max_length=ID_LENGTH, default=cluster_id)
+    name = models.CharField(max_length=60, unique=True)
+    region = models.CharField(max_length=60)
+    provisioner = models.CharField(max_length=20, default="simulated")
+    # Whether its owner lets two tenants share one card of class soft or none.
+    shares_soft_cards = models.BooleanField(default=False)
+    created_at = models.DateTimeField()
+    version = models.PositiveIntegerField(default=1)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Node(models.Model):
+    id = models.CharField(primary_key=True, max_length=ID_LENGTH, default=node_id)
+    cluster = models.ForeignKey(Cluster, on_delete=models.PROTECT, related_name="nodes")
+    name = models.CharField(max_length=60)
+    state = models.CharField(max_length=10, choices=NodeState, default=NodeState.READY)
+    state_since = models.DateTimeField()
+    version = models.PositiveIntegerField(default=1)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["cluster", "name"], name="node_once_per_cluster"),
+            models.CheckConstraint(condition=Q(state__in=NodeState.values), name="node_state_known"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class GpuQuerySet(models.QuerySet["Gpu"]):
+    def sellable(self) -> "GpuQuerySet":
+        """Cards on which something new may be placed."""
+        return self.filter(health=Health.HEALTHY, node__state=NodeState.READY)
+
+
+class Gpu(models.Model):
+    id = models.CharField(primary_key=True, max_length=ID_LENGTH, default=gpu_id)
+    node = models.ForeignKey(Node, on_delete=models.PROTECT, related_name="gpus")
+    index = models.PositiveSmallIntegerField()
+    gpu_model = models.ForeignKey(GpuModel, on_delete=models.PROTECT)
+    uuid = models.CharField(max_length=60, unique=True)
+    layout_policy = models.CharField(max_length=8, choices=LayoutPolicy, default=LayoutPolicy.DYNAMIC)
+    fixed_layout = models.JSONField(default=list)  # [{"profile", "start", "size"}] when the policy is fixed
+    health = models.CharField(max_length=10, choices=Health, default=Health.HEALTHY)
+    health_reason = models.CharField(max_length=200, blank=True, default="")
+    health_since = models.DateTimeField()
+    version = models.PositiveIntegerField(default=1)
+
+    objects = GpuQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["node", "index"], name="gpu_once_per_node"),
+            models.CheckConstraint(condition=Q(health__in=Health.values), name="gpu_health_known"),
+        ]
+
+    def __str__(self) -> str:
+        return f"card {self.index}"

@@ -1,0 +1,29 @@
+"""Default ids of each kind of row; functions, because migrations must be able to name them."""
+
+from ports import ids
+
+ID_LENGTH = 40
+
+
+def cluster_id() -> str:
+    return ids.new("clu")
+
+
+def node_id() -> str:
+    return ids.new("nod")
+
+
+def gpu_id() -> str:
+    return ids.new("gpu")
+
+
+def offering_id() -> str:
+    return ids.new("off")
+
+
+def lease_id() -> str:
+    return ids.new("lse")
+
+
+def allocation_id() -> str:
+    return ids.new("alc")

@@ -1,0 +1,152 @@
+"""The tenant's right to capacity. Its state has one writer: `move`."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from django.db import models, transaction
+from django.db.models import F, Q
+
+from broker.domain.lifecycle import HOLDS_CAPACITY, NEXT, SETTLED
+from broker.domain.states import EndReason, LeaseState
+from broker.models.keys import ID_LENGTH, lease_id
+from broker.models.offerings import Offering
+from broker.models.transitions import Transition
+from tenants.models import Project
+from tenants.models.tenants import Tenant, TenantOwned
+from tenants.services.actors import SYSTEM, Actor
+
+
+class StaleLease(Exception):
+    """Somebody was faster: the row is no longer in the state it was read in."""
+
+
+class LeaseQuerySet(models.QuerySet["Lease"]):
+    def for_tenant(self, tenant: Tenant) -> "LeaseQuerySet":
+        return self.filter(tenant=tenant)
+
+    def holding(self) -> "LeaseQuerySet":
+        """Leases that occupy capacity now."""
+        return self.filter(state__in=[s.value for s in HOLDS_CAPACITY])
+
+    def live(self) -> "LeaseQuerySet":
+        """Everything that is not over."""
+        return self.exclude(state__in=[LeaseState.RELEASED.value])
+
+
+class Lease(TenantOwned):
+    id = models.CharField(primary_key=True, max_length=ID_LENGTH, default=lease_id)
+    project = models.ForeignKey(Project, on_delete=models.PROTECT)
+    offering = models.ForeignKey(Offering, on_delete=models.PROTECT)
+    name = models.CharField(max_length=120)
+    quantity = models.PositiveIntegerField(default=1)  # slices; more than one is a gang, all or nothing
+    same_node = models.BooleanField(default=False)
+    image = models.CharField(max_length=300, blank=True, default="")
+    command = models.CharField(max_length=2000, blank=True, default="")
+    tags = models.JSONField(default=dict)
+
+    state = models.CharField(max_length=12, default=LeaseState.REQUESTED.value)
+    seq = models.PositiveIntegerField(default=0)  # its newest Transition
+    at = models.DateTimeField()  # that Transition's moment
+    generation = models.PositiveIntegerField(default=1)  # rises on every placement: the fence
+    conditions = models.JSONField(default=dict)  # {"degraded": "since …, because …"}
+    waits_for = models.CharField(max_length=300, blank=True, default="")  # why it queues, in one sentence
+
+    created_at = models.DateTimeField()
+    active_at = models.DateTimeField(null=True)
+    ended_at = models.DateTimeField(null=True)
+    end_reason = models.CharField(max_length=20, default=EndReason.NONE.value)
+    max_duration_s = models.PositiveIntegerField()  # of being active
+    end_date = models.DateTimeField(null=True)  # a fixed end, whichever comes first
+    ends_at = models.DateTimeField(null=True)  # set when it becomes active
+
+    quota_uses = models.JSONField(default=dict)  # {quota id: amount}: given back when it ends
+    requested_by = models.CharField(max_length=ID_LENGTH)
+    requested_by_label = models.CharField(max_length=254)
+
+    due_at = models.DateTimeField(null=True)  # when a worker should look again; None: at rest
+    claimed_until = models.DateTimeField(null=True)
+    tries = models.PositiveSmallIntegerField(default=0)
+    version = models.PositiveIntegerField(default=1)  # every visible change, for ETags
+
+    objects = LeaseQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(state__in=[s.value for s in LeaseState]), name="lease_state_known"
+            ),
+            models.CheckConstraint(condition=Q(quantity__gte=1), name="lease_wants_something"),
+        ]
+        indexes = [
+            models.Index(fields=["tenant", "-id"], name="lease_newest_first"),
+            models.Index(fields=["project", "-id"], name="lease_of_project"),
+            models.Index(fields=["due_at"], name="lease_due", condition=Q(due_at__isnull=False)),
+            models.Index(fields=["offering", "id"], name="lease_queue", condition=Q(state="queued")),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def settled(self) -> bool:
+        return LeaseState(self.state) in SETTLED
+
+    @transaction.atomic
+    def move(
+        self,
+        *states: LeaseState,
+        now: datetime,
+        actor: Actor = SYSTEM,
+        reason: EndReason = EndReason.NONE,
+        cause: str = "",
+        **changes: object,
+    ) -> None:
+        """Take one or more steps of the lifecycle, written in the ledger with the row's own change.
+
+        `changes` are other columns of the row that belong to the step. Raises StaleLease when the row
+        has moved since it was read, ValueError for a step that is not in the state table.
+        """
+        at = max(now.replace(microsecond=0), self.at)  # the chain never runs backwards
+        steps = list(self._steps(states, at=at, actor=actor, reason=reason, cause=cause))
+        fields = {"state": steps[-1].after, "seq": steps[-1].seq, "at": at, **changes}
+        moved = Lease.objects.filter(pk=self.pk, state=self.state, seq=self.seq).update(
+            version=F("version") + 1, **fields
+        )
+        if not moved:
+            raise StaleLease(self.pk)
+        for name, value in fields.items():
+            setattr(self, name, value)
+        self.version += 1
+        Transition.objects.bulk_create(steps)
+
+    def _steps(
+        self, states: Sequence[LeaseState], *, at: datetime, actor: Actor, reason: EndReason, cause: str
+    ) -> list[Transition]:
+        rows, before, seq, prev_at = [], LeaseState(self.state), self.seq, self.at
+        for after in states:
+            if after not in NEXT[before]:
+                raise ValueError(f"{before} cannot become {after}")
+            rows.append(
+                Transition(
+                    lease_id=self.pk,
+                    seq=seq + 1,
+                    tenant_id=self.tenant_id,
+                    at=at,
+                    prev_seq=seq,
+                    prev_at=prev_at,
+                    before=before,
+                    after=after,
+                    reason=reason,
+                    cause=cause,
+                    offering_id=self.offering_id,
+                    project_id=self.project_id,
+                    quantity=self.quantity,
+                    price_class=self.offering.price_class,
+                    generation=self.generation,
+                    actor_kind=actor.kind,
+                    actor_id=actor.id,
+                    actor_label=actor.label,
+                )
+            )
+            before, seq, prev_at = after, seq + 1, at
+        return rows

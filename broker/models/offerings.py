@@ -1,0 +1,53 @@
+"""What is sold: a profile of a GPU model, an isolation, a price class, a region."""
+
+from django.db import models
+from django.db.models import Q
+
+from broker.domain.states import Isolation, PriceClass
+from broker.models.inventory import GpuModel
+from broker.models.keys import ID_LENGTH, offering_id
+
+
+class OfferingState(models.TextChoices):
+    DRAFT = "draft"
+    PUBLISHED = "published"
+    RETIRED = "retired"  # no new leases; running ones go on
+
+
+class OfferingQuerySet(models.QuerySet["Offering"]):
+    def published(self) -> "OfferingQuerySet":
+        return self.filter(state=OfferingState.PUBLISHED)
+
+
+class Offering(models.Model):
+    id = models.CharField(primary_key=True, max_length=ID_LENGTH, default=offering_id)
+    gpu_model = models.ForeignKey(GpuModel, on_delete=models.PROTECT)
+    profile = models.CharField(max_length=30)  # a profile's name; "whole" is the card
+    isolation = models.CharField(max_length=10)
+    price_class = models.CharField(max_length=10)
+    region = models.CharField(max_length=60)
+    label = models.CharField(max_length=120)
+    milli_units = models.PositiveIntegerField()  # what one counts against a units quota
+    memory_gb = models.PositiveIntegerField()
+    state = models.CharField(max_length=10, choices=OfferingState, default=OfferingState.DRAFT)
+    created_at = models.DateTimeField()
+    version = models.PositiveIntegerField(default=1)
+
+    objects = OfferingQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["gpu_model", "profile", "isolation", "price_class", "region"], name="offering_once"
+            ),
+            models.CheckConstraint(
+                condition=Q(isolation__in=[i.value for i in Isolation]), name="offering_isolation_known"
+            ),
+            models.CheckConstraint(
+                condition=Q(price_class__in=[p.value for p in PriceClass]), name="offering_class_known"
+            ),
+            models.CheckConstraint(condition=Q(state__in=OfferingState.values), name="offering_state_known"),
+        ]
+
+    def __str__(self) -> str:
+        return self.label

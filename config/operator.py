@@ -1,0 +1,74 @@
+"""Every value an operator may change: read once, typed, by name. `docs/settings.md` is printed from here."""
+
+from pathlib import Path
+
+from pydantic import Field, SecretStr
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+
+def secrets_folder() -> Path | None:
+    """Return the folder whose files hold secrets, one file a value, or None when there is none."""
+    folder = Path("/run/secrets/gpubroker")
+    return folder if folder.is_dir() else None
+
+
+class Operator(BaseSettings):
+    """Values come from GPUBROKER_… variables, or from files of that name in the secrets folder."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="GPUBROKER_", frozen=True, extra="ignore", secrets_dir=secrets_folder()
+    )
+
+    secret_key: SecretStr = Field(description="Signs sessions. No default: a missing value stops the start.")
+    database_url: SecretStr = Field(
+        description="The application's login: neither owner of the tables nor superuser."
+    )
+    owner_database_url: SecretStr | None = Field(
+        default=None, description="The owner's login, for migrations only; leave it out of web and worker."
+    )
+    broker_url: str = Field(
+        default="redis://127.0.0.1:6379/0", description="Valkey; redis+socket:///path for a unix socket."
+    )
+    public_url: str = Field(default="http://127.0.0.1:8000", description="Where people reach the portal.")
+    events_url: str = Field(
+        default="http://127.0.0.1:8001", description="Where browsers reach the live event process."
+    )
+    allowed_hosts: tuple[str, ...] = Field(
+        default=("127.0.0.1", "localhost", "[::1]"), description="Host names this installation answers to."
+    )
+    data_dir: Path = Field(default=Path("build/data"), description="Where the product may keep files.")
+    debug: bool = Field(default=False, description="Never in production: shows tracebacks to visitors.")
+    secure_cookies: bool = Field(
+        default=True, description="Cookies only over HTTPS; `make run` on a plain address turns it off."
+    )
+    log_level: str = Field(default="INFO", description="DEBUG, INFO, WARNING or ERROR.")
+
+    provisioner: str = Field(
+        default="broker.provisioners.simulated.SimulatedProvisioner",
+        description="The class that makes a lease real.",
+    )
+    simulated_speed: float = Field(
+        default=1.0, description="Divides the simulated provisioner's pull and start times."
+    )
+    lease_gates: tuple[str, ...] = Field(
+        default=("broker.services.quotas.gate",),
+        description="What a lease must pass before it may queue, in this order.",
+    )
+    share_soft_cards: bool = Field(
+        default=False, description="Whether two tenants may share a card of class soft or none by default."
+    )
+
+    max_lease_hours: int = Field(default=24 * 30, description="The longest a lease may be asked for.")
+    provision_timeout_s: int = Field(
+        default=600, description="A lease not active this long after placement ends as provision_timeout."
+    )
+    currency: str = Field(default="EUR", description="The currency of new tenants, an ISO 4217 code.")
+
+    oidc_name: str = Field(default="", description="The name on the button, for example the company's.")
+    oidc_client_id: str = Field(default="", description="OpenID Connect client; empty turns it off.")
+    oidc_client_secret: SecretStr = Field(default=SecretStr(""), description="Its secret.")
+    oidc_server_url: str = Field(default="", description="The issuer's address.")
+    mail_url: str = Field(default="", description="smtp://user:password@host:port; empty writes to the log.")
+
+
+operator = Operator()  # type: ignore[call-arg]  # pydantic-settings fills it from the environment

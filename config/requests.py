@@ -1,0 +1,49 @@
+"""What every request carries: an id in its logs and answer, and a body of bearable size."""
+
+import re
+from collections.abc import Callable
+
+import structlog
+from django.conf import settings
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+
+from config.problems import problem_response
+from ports import ids
+
+GOOD_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+
+class RequestContext:
+    """Name the request (X-Request-ID, kept when the caller's is harmless) in logs and answer."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        given = request.headers.get("X-Request-ID", "")
+        request.id = given if GOOD_ID.fullmatch(given) else ids.new("req")  # type: ignore[attr-defined]
+        with structlog.contextvars.bound_contextvars(request_id=request.id, path=request.path):  # type: ignore[attr-defined]
+            response = self.get_response(request)
+        response["X-Request-ID"] = request.id  # type: ignore[attr-defined]
+        return response
+
+
+class BodyLimit:
+    """Refuse a body by its declared length, before a byte of it is read."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        declared = request.META.get("CONTENT_LENGTH") or "0"
+        if not declared.isdigit() or int(declared) > settings.BODY_LIMIT_BYTES:
+            return problem_response(
+                request,
+                status=413,
+                code="body-too-large",
+                title="The body is too large",
+                detail=f"A body may have at most {settings.BODY_LIMIT_BYTES:,} bytes.",
+                fix="Send less at once.",
+            )
+        return self.get_response(request)

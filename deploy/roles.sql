@@ -1,0 +1,37 @@
+-- The five walls a process can stand behind. Run once per database by an administrator, before migrating.
+-- Idempotent; passwords of the three logins are set by whoever runs this (ALTER ROLE … PASSWORD …).
+DO $$
+BEGIN
+  IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'gpubroker_owner') THEN
+    CREATE ROLE gpubroker_owner LOGIN NOINHERIT NOSUPERUSER NOBYPASSRLS NOCREATEDB NOCREATEROLE;
+  END IF;
+  -- NOINHERIT: membership gives nothing until a transaction says SET LOCAL ROLE, and ends with it.
+  IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'gpubroker_web') THEN
+    CREATE ROLE gpubroker_web LOGIN NOINHERIT NOSUPERUSER NOBYPASSRLS NOCREATEDB NOCREATEROLE;
+  END IF;
+  IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'gpubroker_worker') THEN
+    CREATE ROLE gpubroker_worker LOGIN NOINHERIT NOSUPERUSER NOBYPASSRLS NOCREATEDB NOCREATEROLE;
+  END IF;
+  IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'gpubroker_staff') THEN
+    CREATE ROLE gpubroker_staff NOLOGIN NOSUPERUSER NOBYPASSRLS;
+  END IF;
+  IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'gpubroker_sweep') THEN
+    CREATE ROLE gpubroker_sweep NOLOGIN NOSUPERUSER NOBYPASSRLS;
+  END IF;
+  IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'gpubroker_door') THEN
+    CREATE ROLE gpubroker_door NOLOGIN NOSUPERUSER NOBYPASSRLS;
+  END IF;
+END $$;
+GRANT gpubroker_staff, gpubroker_sweep, gpubroker_door TO gpubroker_web, gpubroker_worker;
+-- The owner hands views to the sweep role, so that a view sees what that role may see.
+GRANT gpubroker_sweep, gpubroker_door TO gpubroker_owner;
+GRANT USAGE, CREATE ON SCHEMA public TO gpubroker_owner;
+GRANT USAGE ON SCHEMA public TO gpubroker_web, gpubroker_worker, gpubroker_staff, gpubroker_sweep, gpubroker_door;
+GRANT CREATE ON SCHEMA public TO gpubroker_sweep, gpubroker_door;  -- needed to own a view or a function
+ALTER DEFAULT PRIVILEGES FOR ROLE gpubroker_owner IN SCHEMA public
+  GRANT SELECT, INSERT, UPDATE, DELETE ON TABLES TO gpubroker_web, gpubroker_worker;
+ALTER DEFAULT PRIVILEGES FOR ROLE gpubroker_owner IN SCHEMA public
+  GRANT SELECT ON TABLES TO gpubroker_staff, gpubroker_sweep, gpubroker_door;
+ALTER DEFAULT PRIVILEGES FOR ROLE gpubroker_owner IN SCHEMA public
+  GRANT USAGE, SELECT ON SEQUENCES TO gpubroker_web, gpubroker_worker;
+CREATE EXTENSION IF NOT EXISTS btree_gist;

@@ -1,0 +1,47 @@
+"""Hints to workers. The row is the queue; a ring only shortens the wait (house.md §3)."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+
+from celery import current_app
+from django.db import connection
+
+CHANNEL = "gpubroker_doorbell"
+
+# One statement per ring: the NOTIFY is delivered at commit, so the relay never wakes for a rolled-back hint.
+RING = """
+WITH rung AS (
+  INSERT INTO ports_ring (task, subject, tenant_id, at) VALUES (%s, %s, %s, %s)
+)
+SELECT pg_notify(%s, '')
+"""
+
+
+def _write(task: str, subject: str, tenant_id: str, now: datetime) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(RING, [task, subject, tenant_id, now, CHANNEL])
+
+
+_ring: Callable[[str, str, str, datetime], None] = _write
+
+
+def ring(task: str, subject: str, *, tenant_id: str = "", now: datetime) -> None:
+    """Ask for `task(subject)` to be run soon, once the surrounding transaction has committed."""
+    _ring(task, subject, tenant_id, now)
+
+
+def send(task: str, subject: str, tenant_id: str) -> None:
+    """Hand one hint to Celery by name; raises kombu's OperationalError when Valkey is away."""
+    current_app.send_task(task, args=[subject, tenant_id] if tenant_id else [subject], retry=False)
+
+
+@contextmanager
+def heard_by(listener: Callable[[str, str, str, datetime], None]) -> Iterator[None]:
+    """Give hints to `listener` instead of the outbox until the block ends: simulation and replay."""
+    global _ring
+    before, _ring = _ring, listener
+    try:
+        yield
+    finally:
+        _ring = before

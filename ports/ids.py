@@ -1,0 +1,55 @@
+"""Opaque, prefixed, time-ordered identifiers, and the product's only source of secrets."""
+
+import hashlib
+import secrets
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+CROCKFORD = "0123456789abcdefghjkmnpqrstvwxyz"
+BODY = 26
+
+
+def _encode(number: int, length: int) -> str:
+    letters = []
+    for _ in range(length):
+        number, rest = divmod(number, 32)
+        letters.append(CROCKFORD[rest])
+    return "".join(reversed(letters))
+
+
+def _ulid() -> str:
+    return _encode((int(time.time() * 1000) << 80) | secrets.randbits(80), BODY)
+
+
+_source: Callable[[], str] = _ulid
+
+
+def new(prefix: str) -> str:
+    """Return a new id such as lse_01j9…: 26 lower-case Crockford letters, the first ten a millisecond clock."""
+    return f"{prefix}_{_source()}"
+
+
+def secret(letters: int = 40) -> str:
+    """Return that many unguessable letters, five bits each."""
+    return _encode(secrets.randbits(letters * 5), letters)
+
+
+@contextmanager
+def counted(seed: str) -> Iterator[None]:
+    """Give out the same ids in the same order for the same seed, until the block ends."""
+    global _source
+
+    def numbered() -> Iterator[str]:
+        number = 0
+        while True:
+            digest = hashlib.sha256(f"{seed}:{number}".encode()).digest()
+            yield _encode((number << 80) | int.from_bytes(digest[:10], "big"), BODY)
+            number += 1
+
+    before, stream = _source, numbered()
+    _source = lambda: next(stream)  # noqa: E731
+    try:
+        yield
+    finally:
+        _source = before

@@ -1,0 +1,19 @@
+"""The doorbell's outbox: hints that are sent to workers after their transaction has committed."""
+
+from django.db import models
+
+
+class Ring(models.Model):
+    """One hint: a task's name and the id it should look at. It may be sent twice, and that is fine."""
+
+    task = models.CharField(max_length=80)
+    subject = models.CharField(max_length=80)
+    tenant_id = models.CharField(max_length=40, blank=True, default="")
+    at = models.DateTimeField()
+    claimed_until = models.DateTimeField(null=True)
+
+    class Meta:
+        indexes = [models.Index(fields=["id"], name="ring_order")]
+
+    def __str__(self) -> str:
+        return f"{self.task}({self.subject})"

@@ -1,0 +1,23 @@
+from tenants.models.answers import StoredAnswer
+from tenants.models.audit import AuditEvent
+from tenants.models.members import Invitation, Member, Role, ServiceAccount
+from tenants.models.projects import Project
+from tenants.models.quotas import Quota, QuotaKind
+from tenants.models.tenants import Tenant
+from tenants.models.tokens import ApiToken
+from tenants.models.users import User
+
+__all__ = [
+    "ApiToken",
+    "AuditEvent",
+    "Invitation",
+    "Member",
+    "Project",
+    "Quota",
+    "QuotaKind",
+    "Role",
+    "ServiceAccount",
+    "StoredAnswer",
+    "Tenant",
+    "User",
+]

@@ -1,0 +1,83 @@
+"""Who may do what: roles on the tenant or on any node of its project tree."""
+
+from django.db import models
+from django.db.models import Q
+
+from tenants.models.keys import ID_LENGTH, invitation_id, member_id, service_account_id
+from tenants.models.projects import Project
+from tenants.models.tenants import TenantOwned
+from tenants.models.users import User
+
+
+class Role(models.TextChoices):
+    OWNER = "owner"
+    ADMIN = "admin"
+    BILLING = "billing"
+    MEMBER = "member"
+    VIEWER = "viewer"
+
+
+def known_role(name: str) -> models.CheckConstraint:
+    return models.CheckConstraint(condition=Q(role__in=Role.values), name=name)
+
+
+class Member(TenantOwned):
+    id = models.CharField(primary_key=True, max_length=ID_LENGTH, default=member_id)
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="memberships")
+    project = models.ForeignKey(Project, null=True, on_delete=models.CASCADE)  # None: the whole tenant
+    role = models.CharField(max_length=10, choices=Role)
+    created_at = models.DateTimeField()
+    version = models.PositiveIntegerField(default=1)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["tenant", "user", "project"], name="member_once", nulls_distinct=False
+            ),
+            known_role("member_role_known"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.user_id} {self.role}"
+
+
+class ServiceAccount(TenantOwned):
+    """A machine's membership: it signs in with tokens only."""
+
+    id = models.CharField(primary_key=True, max_length=ID_LENGTH, default=service_account_id)
+    project = models.ForeignKey(Project, null=True, on_delete=models.CASCADE)
+    name = models.CharField(max_length=120)
+    role = models.CharField(max_length=10, choices=Role)
+    created_at = models.DateTimeField()
+    closed_at = models.DateTimeField(null=True)
+    version = models.PositiveIntegerField(default=1)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["tenant", "name"], name="service_account_name_once"),
+            known_role("service_account_role_known"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Invitation(TenantOwned):
+    """An offer of membership by mail: single use, and only its hash is kept."""
+
+    id = models.CharField(primary_key=True, max_length=ID_LENGTH, default=invitation_id)
+    project = models.ForeignKey(Project, null=True, on_delete=models.CASCADE)
+    email = models.EmailField()
+    role = models.CharField(max_length=10, choices=Role)
+    digest = models.CharField(max_length=64, unique=True)
+    invited_by = models.ForeignKey(User, null=True, on_delete=models.SET_NULL, related_name="+")
+    created_at = models.DateTimeField()
+    expires_at = models.DateTimeField()
+    accepted_at = models.DateTimeField(null=True)
+    revoked_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [known_role("invitation_role_known")]
+
+    def __str__(self) -> str:
+        return self.email

@@ -1,0 +1,63 @@
+"""Ways through the walls: whose rows a transaction may see. Each ends with its block.
+
+A tenant is set by `set_config(…, true)` and a wider role by `SET LOCAL ROLE`, so both die with the
+transaction and can never leak to the next user of the connection.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from django.db import connection, transaction
+
+
+def _set_tenant(tenant_id: str) -> str:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT current_setting('app.tenant', true), set_config('app.tenant', %s, true)", [tenant_id]
+        )
+        return cursor.fetchone()[0] or ""
+
+
+def enter_tenant(tenant_id: str) -> None:
+    """Let the rest of the present transaction see this tenant's rows, and no other's."""
+    _set_tenant(tenant_id)
+
+
+@contextmanager
+def as_tenant(tenant_id: str) -> Iterator[None]:
+    """Open a transaction that sees one tenant's rows."""
+    with transaction.atomic():
+        before = _set_tenant(tenant_id)
+        yield
+        _set_tenant(before)
+
+
+@contextmanager
+def _as_role(role: str) -> Iterator[None]:
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SELECT current_setting('role')")
+        before = cursor.fetchone()[0]
+        cursor.execute(f"SET LOCAL ROLE {role}")
+        yield
+        cursor.execute(f"SET LOCAL ROLE {before}")
+
+
+@contextmanager
+def as_staff() -> Iterator[None]:
+    """Read every tenant's rows as an operator; writing goes through `as_tenant`. Callers audit."""
+    with _as_role("gpubroker_staff"):
+        yield
+
+
+@contextmanager
+def as_sweep() -> Iterator[None]:
+    """Read ids across tenants, to find work; the work itself runs through `as_tenant`."""
+    with _as_role("gpubroker_sweep"):
+        yield
+
+
+@contextmanager
+def as_door() -> Iterator[None]:
+    """Look up who is knocking (tokens, memberships, invitations) before any tenant is known."""
+    with _as_role("gpubroker_door"):
+        yield
