@@ -6,6 +6,7 @@ only, and a syntax that an old interpreter can still read, so that it can say wh
 
 import fcntl
 import hashlib
+import importlib.util
 import json
 import os
 import shutil
@@ -30,28 +31,26 @@ def use_a_new_enough_python():
     if sys.version_info >= OLDEST:
         return
     for minor in (13, 12, 11):
-        better = shutil.which("python3.%d" % minor)
+        better = shutil.which(f"python3.{minor}")
         if better and subprocess.call([better, "-c", "pass"], stderr=subprocess.DEVNULL) == 0:
-            os.execv(better, [better] + sys.argv)
+            os.execv(better, [better, *sys.argv])
     stop(
-        "gpubroker needs Python 3.11 or newer; %s is %d.%d and no python3.11 is on the path.\n"
-        "Install one (Debian 12: apt-get install python3 python3-venv) or name it: make run PYTHON=/path/to/python3.11"
-        % (sys.executable, sys.version_info[0], sys.version_info[1])
+        f"gpubroker needs Python 3.11 or newer; {sys.executable} is {sys.version.split()[0]}, "
+        "and no python3.11 is on the path.\n"
+        "Install one (Debian 12: apt-get install python3 python3-venv), or name it:\n"
+        "make run PYTHON=/path/to/python3.11" % (sys.executable, sys.version_info[0], sys.version_info[1])
     )
 
 
 def need_venv():
-    """Debian splits venv from python3; without it the environment would come out half made."""
-    try:
-        import ensurepip
-        import venv
-    except ImportError as missing:
+    """Pass when venv can work: Debian splits it from python3, and without it half an environment comes out."""
+    missing = [name for name in ("venv", "ensurepip") if importlib.util.find_spec(name) is None]
+    if missing:
+        version = f"{sys.version_info[0]}.{sys.version_info[1]}"
         stop(
-            "Python's own %s module is missing, so no environment can be made.\n"
-            "On Debian or Ubuntu: apt-get install python3-venv (or python%d.%d-venv), then run the same command again."
-            % (missing.name, sys.version_info[0], sys.version_info[1])
+            f"Python's own module {missing[0]} is missing, so no environment can be made.\n"
+            f"On Debian or Ubuntu: apt-get install python3-venv (or python{version}-venv), then try again."
         )
-    return ensurepip, venv
 
 
 def fingerprint(level):
@@ -72,7 +71,7 @@ def installed():
 def works(python, *check):
     """Tell whether an interpreter starts and passes a check."""
     try:
-        return subprocess.call([python, "-c"] + list(check), stderr=subprocess.DEVNULL) == 0
+        return subprocess.call([python, "-c", *check], stderr=subprocess.DEVNULL) == 0
     except OSError:
         return False
 
@@ -82,21 +81,18 @@ def install(level):
     python = os.path.join(VENV, "bin", "python")
     if not works(python, "import sys; sys.exit(sys.version_info < (3, 11))"):
         need_venv()
-        print("Making the environment in %s" % os.path.relpath(VENV), flush=True)
+        print(f"Making the environment in {os.path.relpath(VENV)}", flush=True)
         shutil.rmtree(VENV, ignore_errors=True)
         subprocess.check_call([sys.executable, "-m", "venv", VENV])
     elif not works(python, "import pip"):
         subprocess.check_call([python, "-m", "ensurepip"], stdout=subprocess.DEVNULL)
-    print("Installing %s" % LOCKS[level], flush=True)
-    try:
-        subprocess.check_call(
-            [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--prefer-binary"]
-            + ["--require-hashes", "-r", os.path.join(ROOT, LOCKS[level])]
-        )
-    except subprocess.CalledProcessError:
+    print(f"Installing {LOCKS[level]}", flush=True)
+    command = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
+    command += ["--prefer-binary", "--require-hashes", "-r", os.path.join(ROOT, LOCKS[level])]
+    if subprocess.call(command) != 0:
         stop(
-            "The packages of %s could not be installed; pip's own words are above.\n"
-            "A package index must be reachable the first time; afterwards no network is needed." % LOCKS[level]
+            f"The packages of {LOCKS[level]} could not be installed; pip's own words are above.\n"
+            "A package index must be reachable this once; afterwards no network is needed."
         )
     # The development lock holds everything of the other one.
     done = {"run": fingerprint("run"), level: fingerprint(level)}

@@ -1,0 +1,19 @@
+"""What `make run` prints once everything answers."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+
+def greeting(*, address: str, demo: Mapping[str, Any], logs: Path, seconds: float) -> str:
+    """Say where it is, who may come in, and how to launch a lease from a shell."""
+    accounts = demo.get("accounts", [])
+    wide = max((len(account["email"]) for account in accounts), default=0)
+    lines = [f"gpubroker runs at {address}  (ready in {seconds:.1f} s)", "", "Sign in as"]
+    lines += [
+        f"  {account['email']:<{wide}}  {account['password']}  {account['role']}" for account in accounts
+    ]
+    lines += ["", f"API token  {demo.get('token', '(none)')}"]
+    if curl := demo.get("curl"):
+        lines += ["Launch a lease", f"  {curl}"]
+    return "\n".join([*lines, "", f"Logs in {logs}", "Ctrl-C stops everything; what you did stays."])

@@ -1,0 +1,142 @@
+"""The product's own processes: what each runs, as whom it logs in, when it is ready."""
+
+import http.client
+import json
+import os
+import secrets
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from deploy.embedded.account import Account, give
+from deploy.embedded.folders import CHECKOUT, Folders
+from deploy.embedded.process import Part, Process
+from deploy.embedded.roles import DATABASE, OWNER, WEB, WORKER, Server
+
+PYTHON = sys.executable
+HEALTH = "/healthz"
+# Celery's control channel of database 0: whoever listens there is a worker that takes orders.
+CONTROL_CHANNEL = b"/0.celery.pidbox"
+
+
+@dataclass(frozen=True)
+class Product:
+    """One installation on this machine."""
+
+    folders: Folders
+    server: Server
+    valkey_url: str
+    host: str
+    port: int
+    account: Account | None = None
+
+    @property
+    def address(self) -> str:
+        shown = "127.0.0.1" if self.host in ("0.0.0.0", "::", "") else self.host
+        return os.environ.get("GPUBROKER_PUBLIC_URL", f"http://{shown}:{self.port}")
+
+    def env(self, role: str) -> dict[str, str]:
+        """Return the environment of a process that logs in as a role."""
+        host = "127.0.0.1" if self.host in ("0.0.0.0", "::", "") else self.host
+        names = {"127.0.0.1", "localhost", "[::1]", host, socket.gethostname()}
+        own = {name: value for name, value in os.environ.items() if name.startswith("GPUBROKER_")}
+        return {
+            "PATH": f"{Path(PYTHON).parent}:{os.environ.get('PATH', '/usr/bin:/bin')}",
+            "LANG": "C.UTF-8",
+            "TZ": "UTC",
+            "HOME": str(self.folders.files),
+            "PYTHONPATH": str(CHECKOUT),
+            "PYTHONUNBUFFERED": "1",
+            "DJANGO_SETTINGS_MODULE": "config.settings",
+            # What a person may choose for themselves comes first, what the launcher decides comes last.
+            "GPUBROKER_PUBLIC_URL": self.address,
+            "GPUBROKER_EVENTS_URL": f"http://{host}:{self.port + 1}",
+            "GPUBROKER_ALLOWED_HOSTS": json.dumps(sorted(names)),
+            "GPUBROKER_SECURE_COOKIES": "false" if self.address.startswith("http:") else "true",
+            "GPUBROKER_PROVISIONER": "broker.provisioners.simulated.SimulatedProvisioner",
+            "GPUBROKER_SECRET_KEY": secret(self.folders.secrets / "secret_key", self.account),
+            **own,
+            "GPUBROKER_DATABASE_URL": self.server.login(role, DATABASE),
+            "GPUBROKER_BROKER_URL": self.valkey_url,
+            "GPUBROKER_DATA_DIR": str(self.folders.files),
+        }
+
+    def manage(self, name: str, *arguments: str, role: str = WEB, output: Path | None = None) -> Part:
+        """Describe a run of manage.py."""
+        env = self.env(role)
+        if role == OWNER:
+            env |= {"GPUBROKER_OWNER_DATABASE_URL": self.server.login(OWNER, DATABASE)}
+        command = [PYTHON, str(CHECKOUT / "manage.py"), *arguments]
+        return Part(name, command, env, account=self.account, cwd=CHECKOUT, output=output)
+
+    def parts(self) -> list[Part]:
+        """Describe everything that serves, in the order of starting."""
+        celery = [PYTHON, "-m", "celery", "-A", "config.celery"]
+        worker = [*celery, "worker", "-c", "2", "--loglevel", "INFO", "-n", "worker@gpubroker"]
+        worker += ["--without-gossip", "--without-mingle"]  # there is no second worker to talk to
+        beat = [*celery, "beat", "--loglevel", "WARNING", "--pidfile="]
+        beat += ["-s", str(self.folders.files / "beat-schedule")]
+        relay = [PYTHON, str(CHECKOUT / "manage.py"), "relay"]
+        web = [PYTHON, "-m", "gunicorn", "config.wsgi:application", "--bind", f"{self.host}:{self.port}"]
+        web += ["--workers", "2", "--threads", "4", "--worker-class", "gthread", "--preload"]
+        web += ["--graceful-timeout", "3", "--timeout", "60", "--no-control-socket"]
+        events = [PYTHON, "-m", "uvicorn", "config.asgi:application", "--no-access-log"]
+        events += ["--host", self.host, "--port", str(self.port + 1), "--timeout-graceful-shutdown", "2"]
+        return [
+            # The slowest to wake goes first.
+            self._part("worker", worker, WORKER, ready=self._worker_listens, orphaned=signal.SIGQUIT),
+            self._part("web", web, WEB, ready=self._answers(self.port), orphaned=signal.SIGQUIT),
+            self._part("events", events, WEB, ready=self._answers(self.port + 1)),
+            self._part("beat", beat, WORKER),
+            self._part("relay", relay, WORKER),
+        ]
+
+    def _part(
+        self,
+        name: str,
+        command: list[str],
+        role: str,
+        *,
+        ready: Callable[[Process], bool] = lambda process: True,
+        orphaned: signal.Signals = signal.SIGTERM,
+    ) -> Part:
+        env = self.env(role)
+        return Part(name, command, env, ready=ready, account=self.account, cwd=CHECKOUT, orphaned=orphaned)
+
+    def _answers(self, port: int) -> Callable[[Process], bool]:
+        host = "127.0.0.1" if self.host == "0.0.0.0" else self.host
+
+        def answers(process: Process) -> bool:
+            door = http.client.HTTPConnection(host, port, timeout=10)
+            try:
+                door.request("GET", HEALTH)
+                return door.getresponse().status == 200
+            except (OSError, http.client.HTTPException):
+                return False
+            finally:
+                door.close()
+
+        return answers
+
+    def _worker_listens(self, process: Process) -> bool:
+        path = self.valkey_url.partition("://")[2]
+        try:
+            with socket.socket(socket.AF_UNIX) as door:
+                door.settimeout(2)
+                door.connect(path)
+                door.sendall(b"PUBSUB NUMSUB %s\r\nPUBSUB NUMPAT\r\n" % CONTROL_CHANNEL)
+                return b":0" not in door.recv(256).replace(b":0\r\n:0\r\n", b":0")
+        except OSError:
+            return False
+
+
+def secret(file: Path, account: Account | None) -> str:
+    """Return a random secret that outlives restarts."""
+    if not file.exists():
+        file.touch(mode=0o600)
+        file.write_text(secrets.token_urlsafe(48))
+        give(file, account)
+    return file.read_text().strip()

@@ -1,0 +1,152 @@
+"""Start processes, keep them alive, stop them: knows nothing of what they are."""
+
+import os
+import signal
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from deploy.embedded.complaint import Complaint
+from deploy.embedded.process import NEWS, Part, Process, adopt_orphans
+
+QUICK_DEATH_S = 10.0
+TOO_MANY_DEATHS = 5
+
+
+class Stopped(Exception):
+    """Somebody asked us to stop."""
+
+
+class Supervisor:
+    """The parent of everything that runs."""
+
+    def __init__(self, logs: Path, say: Callable[[str], None] = print) -> None:
+        self.logs, self.say = logs, say
+        self.tiers: list[list[Process]] = []  # what stops together; the last tier first
+        signal.pthread_sigmask(signal.SIG_BLOCK, NEWS)
+        adopt_orphans()
+
+    @property
+    def processes(self) -> list[Process]:
+        return [process for tier in self.tiers for process in tier]
+
+    def pause(self, seconds: float) -> None:
+        """Sleep until something happens to a child; raise Stopped when we are asked to end."""
+        news = signal.sigtimedwait(NEWS, seconds)
+        if news is not None and news.si_signo != signal.SIGCHLD:
+            raise Stopped(signal.Signals(news.si_signo).name)
+
+    def start(self, *parts: Part) -> None:
+        """Start processes side by side and return when each is ready."""
+        self.tiers.append([])
+        for part in parts:
+            process = Process(part, self.logs / f"{part.name}.log")
+            process.start()
+            self.tiers[-1].append(process)
+        self._until_ready(self.tiers[-1])
+
+    def _until_ready(self, processes: Sequence[Process]) -> None:
+        began, waiting = time.monotonic(), list(processes)
+        while waiting:
+            for process in list(waiting):
+                if not process.alive:
+                    raise self._complaint(process, "ended while starting")
+                if process.part.ready(process):
+                    waiting.remove(process)
+                elif time.monotonic() - began > process.part.patience_s:
+                    raise self._complaint(process, f"did not answer in {process.part.patience_s:.0f} s")
+            if waiting:
+                self.pause(0.05)
+
+    def run(self, part: Part) -> Process:
+        """Run a process to its end; raise a Complaint when it fails."""
+        process = Process(part, self.logs / f"{part.name}.log")
+        process.start()
+        self.tiers.append([process])
+        while process.alive:
+            self.pause(0.5)
+        self.tiers.pop()
+        if process.popen.returncode != 0:
+            raise self._complaint(process, "failed")
+        return process
+
+    def _complaint(self, process: Process, what: str) -> Complaint:
+        return Complaint(f"{process.part.name} {what}. The end of {process.log}:\n{process.last_words()}")
+
+    def watch(self) -> None:
+        """Restart what dies, until we are asked to stop or it dies too often."""
+        while True:
+            self._reap_strangers()
+            waiting = [process for process in self.processes if self._revive(process)]
+            self.pause(0.2 if waiting else 60)
+
+    def _revive(self, process: Process) -> bool:
+        """Restart a dead process when its time has come; tell whether it still waits for that."""
+        if process.alive:
+            return False
+        now = time.monotonic()
+        if not process.dead_since:
+            process.dead_since = now
+            process.sweep_group()
+            process.quick_deaths = process.quick_deaths + 1 if now - process.started < QUICK_DEATH_S else 1
+            self.say(f"{process.part.name} ended unexpectedly ({_manner(process.popen.returncode)}).")
+        if process.quick_deaths >= TOO_MANY_DEATHS:
+            raise self._complaint(process, f"died {TOO_MANY_DEATHS} times in a row, so everything stops")
+        if now - process.dead_since < 0.25 * 2**process.quick_deaths:
+            return True
+        self.say(f"{process.part.name} starts again.")
+        process.start()
+        return False
+
+    def _reap_strangers(self) -> None:
+        """Bury grandchildren that became ours; our own children are for Popen to bury."""
+        ours = {process.popen.pid for process in self.processes}
+        with suppress(ChildProcessError):
+            while dead := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+                if dead.si_pid in ours:
+                    return
+                os.waitpid(dead.si_pid, 0)
+
+    def stop(self) -> None:
+        """Stop everything, the last started first, and leave no process behind."""
+        while self.tiers:
+            tier = self.tiers.pop()
+            products = len(self.tiers) > 1
+            for process in reversed(tier):
+                process.send(process.part.stop)
+            if not self._gone(tier, 4.0 if products else 1.0):
+                for process in tier:
+                    process.send(process.part.orphaned)
+                self._gone(tier, 1.5 if products else 0.5)
+            for process in tier:
+                process.sweep_group()
+                process.popen.wait()
+        _kill_children()
+
+    def _gone(self, tier: Sequence[Process], within: float) -> bool:
+        end = time.monotonic() + within
+        while any(process.alive for process in tier) and time.monotonic() < end:
+            signal.sigtimedwait({signal.SIGCHLD}, 0.05)
+        return not any(process.alive for process in tier)
+
+
+def _manner(returncode: int) -> str:
+    return f"signal {signal.Signals(-returncode).name}" if returncode < 0 else f"exit status {returncode}"
+
+
+def _kill_children() -> None:
+    """Kill what is still ours: grandchildren that left their group, like a database's sessions."""
+    for _ in range(20):
+        try:
+            children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+        except OSError:  # a kernel without that list; their groups were killed already
+            return
+        for child in children:
+            with suppress(ProcessLookupError):
+                os.kill(int(child), signal.SIGKILL)
+        with suppress(ChildProcessError):
+            while os.waitpid(-1, 0):
+                continue
+        if not children:
+            return
