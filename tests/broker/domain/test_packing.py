@@ -1,0 +1,112 @@
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from broker.domain.geometry import EMPTY, CardState, Geometry, Held, state_of
+from broker.domain.gpu_models import GpuModelSpec
+from broker.domain.packing import fragmented_units, most_of, seats_of
+from broker.domain.profiles import Profile, shares
+from broker.domain.states import Isolation
+from tests.broker.domain.fleet import (
+    A30,
+    FOUR,
+    H100,
+    ONE,
+    ONE_DOUBLE,
+    ONE_ME,
+    PRO_5000,
+    PRO_6000,
+    SEVEN,
+    THREE,
+    TWO,
+)
+
+
+@st.composite
+def states(draw: st.DrawFn, model: GpuModelSpec) -> CardState:
+    state = EMPTY
+    for held in draw(st.lists(st.sampled_from(seats_of(model.profiles)), max_size=6)):
+        if state.fits(held.profile, held.placement):
+            state = state.with_held(held.profile, held.placement)
+    return state
+
+
+def packings(state: CardState, offered: tuple[Profile, ...]) -> Iterator[tuple[Profile, ...]]:
+    """Every way to go on filling a card, the slow and obvious way."""
+    yield ()
+    for profile in offered:
+        for placement in profile.placements:
+            if state.fits(profile, placement):
+                for rest in packings(state.with_held(profile, placement), offered):
+                    yield (profile, *rest)
+
+
+@given(states(A30), st.sets(st.sampled_from((*A30.profiles, A30.whole)), max_size=4))
+def test_fragmented_units_are_those_the_best_of_all_packings_leaves_over(
+    state: CardState, offered: set[Profile]
+) -> None:
+    choice = tuple(sorted(offered, key=lambda p: p.name))
+    most = max(sum(p.memory for p in packed) for packed in packings(state, choice))
+    assert fragmented_units(state, choice, grid=4) == 4 - state.mask.bit_count() - most
+
+
+@given(states(A30), st.sampled_from((*A30.profiles, A30.whole)))
+def test_room_for_a_profile_is_the_longest_of_all_ways_to_place_it(
+    state: CardState, profile: Profile
+) -> None:
+    assert most_of(profile, state, None) == max(len(packed) for packed in packings(state, (profile,)))
+
+
+@pytest.mark.parametrize("model", [H100, A30, PRO_6000])
+def test_an_empty_card_is_never_fragmented_while_it_is_sold_whole(model: GpuModelSpec) -> None:
+    assert fragmented_units(EMPTY, (model.whole,), grid=model.grid) == 0
+    assert fragmented_units(EMPTY, model.sold_as(Isolation.HARDWARE), grid=model.grid) == 0
+
+
+def test_the_eighth_unit_beside_seven_small_slices_is_fragmented() -> None:
+    state = state_of(Held(ONE.placed_at(start), ONE) for start in range(7))
+    assert fragmented_units(state, H100.profiles, grid=8) == 1
+
+
+@pytest.mark.parametrize(
+    ("held", "offered", "lost"),
+    [
+        (Held(ONE.placed_at(0), ONE), (TWO,), 3),  # unit 1 and the pair no 2g may start on
+        (Held(ONE.placed_at(0), ONE), (SEVEN,), 7),
+        (Held(THREE.placed_at(0), THREE), (FOUR,), 4),
+        (Held(THREE.placed_at(4), THREE), (FOUR,), 0),
+        (Held(TWO.placed_at(0), TWO), (H100.whole,), 6),
+        (Held(TWO.placed_at(0), TWO), (), 6),
+        (Held(ONE_ME.placed_at(0), ONE_ME), (ONE_ME,), 7),
+    ],
+)
+def test_units_are_fragmented_by_what_the_pool_sells(
+    held: Held, offered: tuple[Profile, ...], lost: int
+) -> None:
+    assert fragmented_units(state_of([held]), offered, grid=8) == lost
+
+
+def test_a_full_card_has_nothing_to_fragment() -> None:
+    assert fragmented_units(state_of([Held(SEVEN.placed_at(0), SEVEN)]), H100.profiles, grid=8) == 0
+
+
+def test_units_of_a_shared_card_count_only_as_shares() -> None:
+    half, quarter = shares(grid=8, isolation=Isolation.SOFT)
+    state = state_of([Held(quarter.placed_at(2), quarter)])
+    assert fragmented_units(state, (half, ONE), grid=8) == 2
+    assert fragmented_units(state, (half, quarter, ONE), grid=8) == 0
+    assert most_of(ONE, state, None) == 0
+
+
+def test_a_card_of_fixed_layout_has_room_for_its_own_free_slices() -> None:
+    layout = Geometry(frozenset({Held(THREE.placed_at(4), THREE), Held(ONE_DOUBLE.placed_at(0), ONE_DOUBLE)}))
+    assert most_of(THREE, EMPTY, layout) == 1
+    assert most_of(ONE, EMPTY, layout) == 0
+    assert most_of(THREE, state_of(layout.held), layout) == 0
+
+
+def test_a_card_that_cannot_be_cut_has_no_room_for_slices() -> None:
+    assert most_of(PRO_5000.profiles[0], EMPTY, None) == 0
+    assert most_of(PRO_5000.whole, EMPTY, None) == 1

@@ -1,0 +1,225 @@
+from collections import Counter
+from itertools import product
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from broker.domain.geometry import EMPTY, CardState, Geometry, Held
+from broker.domain.placement import choose, choose_gang, how_many_fit
+from broker.domain.pool import CardView, PoolIndex, Seat
+from broker.domain.profiles import Placement, Profile, shares
+from broker.domain.states import Isolation
+from tests.broker.domain.fleet import (
+    FOUR,
+    H100,
+    ONE,
+    ONE_DOUBLE,
+    ONE_ME,
+    PRO_5000,
+    SEVEN,
+    THREE,
+    TWO,
+)
+
+SOFT = shares(grid=8, isolation=Isolation.SOFT)
+ANYTHING = (*H100.profiles, H100.whole, *SOFT)
+
+
+def empty(*, nodes: int, per_node: int) -> list[CardView]:
+    return [CardView(f"gpu-{n}-{c}", f"node-{n}") for n, c in product(range(nodes), range(per_node))]
+
+
+def holding(gpu: str, *held: Held, node: str = "node-0") -> CardView:
+    return CardView(gpu, node, Geometry(frozenset(held)).state)
+
+
+def at(profile: Profile, start: int) -> Held:
+    return Held(profile.placed_at(start), profile)
+
+
+@settings(max_examples=60)
+@given(st.lists(st.sampled_from(ANYTHING), max_size=24))
+def test_placements_never_overlap_and_are_always_legal(requests: list[Profile]) -> None:
+    pool = PoolIndex(H100, empty(nodes=2, per_node=1))
+    cards = {"gpu-0-0": Geometry(), "gpu-1-0": Geometry()}
+    for profile in requests:
+        seat = pool.choose(profile)
+        free = [c for c in cards.values() for p in profile.placements if c.fits(profile, p)]
+        assert (seat is None) == (not free)
+        if seat:
+            pool.hold(seat, profile)
+            cards[seat.gpu] = cards[seat.gpu].with_held(profile, seat.placement)
+    for gpu, geometry in cards.items():
+        assert pool.card(gpu).state == geometry.state
+
+
+@settings(max_examples=40)
+@given(st.lists(st.sampled_from(ANYTHING), max_size=16), st.randoms(use_true_random=False))
+def test_an_index_kept_through_holds_and_releases_chooses_as_a_fresh_one(
+    requests: list[Profile], random: object
+) -> None:
+    pool, live = PoolIndex(H100, empty(nodes=2, per_node=2)), []
+    for profile in requests:
+        cards = [pool.card(f"gpu-{n}-{c}") for n, c in product(range(2), range(2))]
+        random.shuffle(cards)  # type: ignore[attr-defined]
+        seat = pool.choose(profile)
+        assert seat == choose(cards, profile, H100)
+        if seat:
+            pool.hold(seat, profile)
+            live.append((seat, profile))
+        elif live:
+            pool.release(*live.pop(random.randrange(len(live))))  # type: ignore[attr-defined]
+    for seat, profile in live:
+        pool.release(seat, profile)
+    assert pool.how_many_fit(H100.whole) == 4
+
+
+def test_a_small_slice_goes_beside_others_before_it_opens_an_empty_card() -> None:
+    used = holding("b", at(THREE, 4))
+    assert choose([CardView("a", "node-0"), used], ONE, H100) == Seat("b", Placement(0, 1))
+
+
+def test_the_first_slice_of_a_card_goes_where_least_is_lost() -> None:
+    lone = [CardView("a", "node-0")]
+    starts = {p.name: choose(lone, p, H100) for p in (ONE, ONE_DOUBLE, TWO, THREE, FOUR)}
+    assert {name: seat and seat.placement.start for name, seat in starts.items()} == {
+        "1g.10gb": 0,
+        "1g.20gb": 6,
+        "2g.20gb": 0,
+        "3g.40gb": 4,
+        "4g.40gb": 0,
+    }
+
+
+def test_a_slice_that_would_strand_the_eighth_unit_goes_elsewhere_even_if_the_card_is_fuller() -> None:
+    fuller, other = holding("fuller", at(FOUR, 0), at(TWO, 4)), holding("other", at(TWO, 0))
+    assert choose([fuller, other], ONE, H100) == Seat("other", Placement(2, 1))
+    assert choose([fuller, other], ONE_DOUBLE, H100) == Seat("fuller", Placement(6, 2))
+
+
+def test_among_equals_the_fuller_card_then_the_lower_id_is_taken() -> None:
+    less, more = holding("a", at(ONE_DOUBLE, 6)), holding("b", at(ONE_DOUBLE, 6), at(ONE_DOUBLE, 4))
+    assert choose([less, more], TWO, H100) == Seat("b", Placement(0, 2))
+    twins = [holding("d", at(THREE, 4)), holding("c", at(THREE, 4))]
+    assert choose(twins, FOUR, H100) == Seat("c", Placement(0, 4))
+
+
+def test_a_shared_card_is_filled_before_another_is_shared() -> None:
+    half, quarter = SOFT
+    cards = [CardView("a", "n"), holding("b", at(quarter, 0)), holding("c", at(quarter, 0), at(half, 4))]
+    assert choose(cards, quarter, H100) == Seat("c", Placement(2, 2))
+
+
+def test_a_card_is_opened_on_the_node_that_has_fewest_empty_ones() -> None:
+    cards = [*empty(nodes=2, per_node=2)][:3]
+    assert choose(cards, ONE, H100) == Seat("gpu-1-0", Placement(0, 1))
+
+
+def test_nothing_is_chosen_where_nothing_fits() -> None:
+    full = holding("a", at(SEVEN, 0))
+    assert choose([full], ONE, H100) is None
+    assert choose([], ONE, H100) is None
+    assert choose([holding("a", at(ONE, 0))], H100.whole, H100) is None
+
+
+def test_a_card_nobody_can_cut_is_sold_whole() -> None:
+    cards = [CardView("a", "node-0")]
+    assert choose(cards, PRO_5000.profiles[0], PRO_5000) is None
+    assert choose(cards, PRO_5000.whole, PRO_5000) == Seat("a", Placement(0, 4))
+
+
+def test_a_fixed_layout_offers_its_own_seats_and_no_others() -> None:
+    layout = Geometry(frozenset({at(THREE, 4), at(ONE, 1), at(ONE, 3)}))
+    fixed = CardView("fixed", "node-0", EMPTY, layout)
+    assert choose([fixed], ONE, H100) == Seat("fixed", Placement(1, 1))
+    assert choose([fixed], FOUR, H100) is None
+    assert choose([fixed], H100.whole, H100) is None
+    assert how_many_fit([fixed], ONE, H100) == 2
+
+
+def test_a_card_enters_the_pool_once_and_leaves_it_as_it_is() -> None:
+    pool = PoolIndex(H100, empty(nodes=1, per_node=2))
+    with pytest.raises(ValueError, match="card gpu-0-0 is in the pool already"):
+        pool.add(CardView("gpu-0-0", "node-0"))
+    pool.hold(Seat("gpu-0-0", Placement(0, 1)), ONE)
+    assert pool.remove("gpu-0-0").state == CardState(1, False, 1, Isolation.HARDWARE)
+    assert pool.remove("gpu-0-1").state == EMPTY
+    assert pool.choose(ONE) is None
+
+
+def test_a_seat_that_is_taken_or_not_held_is_refused() -> None:
+    pool = PoolIndex(H100, empty(nodes=1, per_node=1))
+    seat = Seat("gpu-0-0", Placement(0, 1))
+    with pytest.raises(ValueError, match="is not held"):
+        pool.release(seat, ONE)
+    pool.hold(seat, ONE)
+    with pytest.raises(ValueError, match="does not fit"):
+        pool.hold(seat, ONE)
+
+
+@settings(max_examples=40)
+@given(
+    st.lists(st.sampled_from(H100.profiles), max_size=10),
+    st.sampled_from((*H100.profiles, H100.whole)),
+    st.integers(min_value=1, max_value=9),
+)
+def test_a_gang_is_seated_whole_exactly_when_there_is_room(
+    before: list[Profile], wanted: Profile, count: int
+) -> None:
+    pool = PoolIndex(H100, empty(nodes=2, per_node=2))
+    for profile in before:
+        if seat := pool.choose(profile):
+            pool.hold(seat, profile)
+    cards = [pool.card(f"gpu-{n}-{c}") for n, c in product(range(2), range(2))]
+    for same_node, pools in ((False, [cards]), (True, [cards[:2], cards[2:]])):
+        gang = choose_gang(cards, wanted, H100, count=count, same_node=same_node)
+        assert bool(gang) == any(how_many_fit(each, wanted, H100) >= count for each in pools)
+        if gang:
+            assert len(gang) == count
+            copy = PoolIndex(H100, cards)
+            for seat in gang:
+                copy.hold(seat, wanted)
+            if same_node:
+                assert len({copy.card(seat.gpu).node for seat in gang}) == 1
+
+
+def test_a_gang_of_whole_cards_takes_the_node_with_the_fewest_that_suffice() -> None:
+    cards = [
+        c for c in empty(nodes=3, per_node=4) if c.gpu not in ("gpu-1-0", "gpu-2-0", "gpu-2-1", "gpu-2-2")
+    ]
+    gang = choose_gang(cards, H100.whole, H100, count=2, same_node=True)
+    assert [seat.gpu for seat in gang or ()] == ["gpu-1-1", "gpu-1-2"]
+
+
+def test_a_gang_of_slices_prefers_a_node_where_no_card_must_be_opened() -> None:
+    busy = [holding("x", at(FOUR, 0), node="z"), holding("y", at(FOUR, 0), node="z")]
+    gang = choose_gang([*empty(nodes=1, per_node=2), *busy], THREE, H100, count=2, same_node=True)
+    assert Counter(seat.gpu for seat in gang or ()) == {"x": 1, "y": 1}
+
+
+def test_a_gang_may_span_nodes_only_when_it_says_so() -> None:
+    cards = empty(nodes=2, per_node=1)
+    assert choose_gang(cards, H100.whole, H100, count=2, same_node=True) is None
+    assert len(choose_gang(cards, H100.whole, H100, count=2, same_node=False) or ()) == 2
+
+
+def test_only_one_slice_with_media_engines_is_taken_per_card() -> None:
+    cards = empty(nodes=1, per_node=2)
+    assert how_many_fit(cards, ONE_ME, H100) == 2
+    assert choose_gang(cards, ONE_ME, H100, count=3, same_node=True) is None
+
+
+def test_a_gang_without_members_is_refused() -> None:
+    with pytest.raises(ValueError, match="at least one member, not 0"):
+        choose_gang([], ONE, H100, count=0, same_node=True)
+
+
+def test_a_gang_whose_placements_cross_is_refused_whole_when_one_takes_the_room_of_two() -> None:
+    runs = (Placement(0, 2), Placement(1, 2), Placement(2, 2))
+    crossing = Profile("2g.odd", 2, 2, runs, 2, False, Isolation.HARDWARE)
+    large = Profile("4g.odd", 4, 4, (Placement(3, 4),), 1, False, Isolation.HARDWARE)
+    seats = {*(Held(run, crossing) for run in runs), Held(large.placements[0], large), at(ONE, 0)}
+    card = CardView("a", "node-0", EMPTY, Geometry(frozenset(seats)))
+    assert how_many_fit([card], crossing, H100) == 2
+    assert choose_gang([card], crossing, H100, count=2, same_node=False) is None
