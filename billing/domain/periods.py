@@ -1,0 +1,80 @@
+"""Half-open stretches of time, and the months of a customer's own time zone."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+SECOND = timedelta(seconds=1)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Period:
+    """The instants from `start` until just before `end`, both in UTC; it is never empty."""
+
+    start: datetime
+    end: datetime
+
+    def __post_init__(self) -> None:
+        for instant in (self.start, self.end):
+            if instant.tzinfo is None or instant.utcoffset():
+                raise ValueError(f"{instant.isoformat()} is not UTC; hand in aware UTC times")
+        if not self.start < self.end:
+            raise ValueError(f"a period must end after it starts, but {self} does not")
+
+    def __contains__(self, instant: datetime) -> bool:
+        return self.start <= instant < self.end
+
+    def __str__(self) -> str:
+        return f"[{self.start.isoformat()}, {self.end.isoformat()})"
+
+    @property
+    def seconds(self) -> int:
+        """The length in whole seconds; ValueError when it is not whole, for then it cannot be billed."""
+        seconds, rest = divmod(self.end - self.start, SECOND)
+        if rest:
+            raise ValueError(f"{self} is no whole number of seconds; cut both ends to the second first")
+        return seconds
+
+    def intersect(self, other: "Period") -> "Period | None":
+        """Return what both have in common, or None."""
+        start, end = max(self.start, other.start), min(self.end, other.end)
+        return Period(start, end) if start < end else None
+
+
+def month_of(tz: str, instant: datetime, *, anchor: int = 1) -> Period:
+    """Return the month of a time zone that holds an instant.
+
+    Months run from local midnight of the anchor day, or of the last day of shorter months.
+    """
+    if not 1 <= anchor <= 31:
+        raise ValueError(f"months begin on day 1 to 31, not on day {anchor}")
+    zone = ZoneInfo(tz)
+    local = instant.astimezone(zone)
+    index = local.year * 12 + local.month - 1
+    while _border(zone, index, anchor) > instant:
+        index -= 1
+    return Period(_border(zone, index, anchor), _border(zone, index + 1, anchor))
+
+
+def months_between(tz: str, start: datetime, end: datetime, *, anchor: int = 1) -> Iterator[Period]:
+    """Yield every month of a time zone that shares an instant with [start, end), in order."""
+    while start < end:
+        month = month_of(tz, start, anchor=anchor)
+        yield month
+        start = month.end
+
+
+def _border(zone: ZoneInfo, index: int, anchor: int) -> datetime:
+    """Return where the month begins whose number, counted from year 0, is given."""
+    year, month = divmod(index, 12)
+    day = min(anchor, _days(year, month + 1))
+    midnight = datetime(year, month + 1, day, tzinfo=zone)
+    # Where clocks jump at midnight there are two readings. The later is the one PostgreSQL takes: the
+    # moment of the jump when midnight was skipped, the second midnight when it came twice.
+    return max(midnight.astimezone(UTC), midnight.replace(fold=1).astimezone(UTC))
+
+
+def _days(year: int, month: int) -> int:
+    following = datetime(year + month // 12, month % 12 + 1, 1, tzinfo=UTC)
+    return (following - timedelta(days=1)).day

@@ -1,0 +1,40 @@
+"""What a price asks for: flat prices, as exact integers."""
+
+from billing.domain.money import EXACT_PER_UNIT, exponent_of, to_minor_up
+
+NANO = 10**9
+
+
+def burn(nano_per_hour: int, quantity: int) -> int:
+    """Return what a running lease costs, in nano currency units per hour."""
+    _refuse_negative(nano_per_hour=nano_per_hour, quantity=quantity)
+    return nano_per_hour * quantity
+
+
+def cost(seconds: int, *, quantity: int, nano_per_hour: int) -> int:
+    """Return the exact cost of use, in the units of money.EXACT_PER_UNIT."""
+    _refuse_negative(seconds=seconds)
+    return seconds * burn(nano_per_hour, quantity)
+
+
+def at_most(seconds: int, *, quantity: int, nano_per_hour: int, currency: str) -> int:
+    """Return the minor units that cover the use whatever rounding does: what a Hold sets aside."""
+    exact = cost(seconds, quantity=quantity, nano_per_hour=nano_per_hour)
+    return to_minor_up(exact, exponent_of(currency))
+
+
+def lasts(minor: int, *, quantity: int, nano_per_hour: int, currency: str) -> int | None:
+    """Return for how many whole seconds an amount pays, or None when it pays for ever."""
+    per_second = burn(nano_per_hour, quantity)
+    if per_second == 0:
+        return None
+    exact: int = max(minor, 0) * EXACT_PER_UNIT // 10 ** exponent_of(currency)
+    return exact // per_second
+
+
+def _refuse_negative(**amounts: int) -> None:
+    for name, amount in amounts.items():
+        if amount < 0:
+            raise ValueError(
+                f"{name} is {amount}: a price is asked for nought or more, credits are adjustments"
+            )

@@ -1,0 +1,59 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from billing.domain.money import EXACT_PER_UNIT, EXPONENTS, exponent_of, to_minor
+from billing.domain.pricing import at_most, burn, cost, lasts
+
+seconds = st.integers(min_value=0, max_value=10**8)
+quantities = st.integers(min_value=0, max_value=64)
+prices = st.integers(min_value=0, max_value=10**12)
+currencies = st.sampled_from(sorted(EXPONENTS))
+
+
+def test_two_slices_at_one_euro_thirty_four_burn_two_sixty_eight_an_hour() -> None:
+    assert burn(1_340_000_000, 2) == 2_680_000_000
+
+
+def test_an_hour_costs_its_hourly_price() -> None:
+    assert cost(3600, quantity=1, nano_per_hour=2_000_000_000) == 2 * EXACT_PER_UNIT
+
+
+@given(seconds, seconds, quantities, prices)
+def test_time_cut_in_two_costs_what_it_cost_whole(one: int, other: int, quantity: int, price: int) -> None:
+    whole = cost(one + other, quantity=quantity, nano_per_hour=price)
+    assert whole == sum(cost(part, quantity=quantity, nano_per_hour=price) for part in (one, other))
+
+
+@given(seconds, quantities, prices, currencies)
+def test_what_is_held_always_covers_what_is_charged(
+    time: int, quantity: int, price: int, currency: str
+) -> None:
+    charged = to_minor(cost(time, quantity=quantity, nano_per_hour=price), exponent_of(currency))
+    held = at_most(time, quantity=quantity, nano_per_hour=price, currency=currency)
+    assert charged <= held <= charged + 1
+
+
+@given(st.integers(min_value=0, max_value=10**9), quantities, prices, currencies)
+def test_money_lasts_to_the_second_and_not_one_longer(
+    minor: int, quantity: int, price: int, currency: str
+) -> None:
+    time = lasts(minor, quantity=quantity, nano_per_hour=price, currency=currency)
+    if time is None:
+        assert burn(price, quantity) == 0
+        return
+    assert at_most(time, quantity=quantity, nano_per_hour=price, currency=currency) <= minor
+    assert at_most(time + 1, quantity=quantity, nano_per_hour=price, currency=currency) > minor
+
+
+def test_an_overdrawn_wallet_pays_for_no_second() -> None:
+    assert lasts(-500, quantity=1, nano_per_hour=1, currency="EUR") == 0
+
+
+@pytest.mark.parametrize(
+    ("time", "quantity", "price", "word"),
+    [(-1, 1, 1, "seconds"), (1, -1, 1, "quantity"), (1, 1, -1, "nano_per_hour")],
+)
+def test_a_negative_input_is_refused_by_name(time: int, quantity: int, price: int, word: str) -> None:
+    with pytest.raises(ValueError, match=f"{word} is -1"):
+        cost(time, quantity=quantity, nano_per_hour=price)
