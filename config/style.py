@@ -1,0 +1,233 @@
+"""The style page: every part in every state, with invented values that agree with each other."""
+
+from datetime import UTC, datetime, timedelta
+from math import sin
+from typing import Any
+
+from django.views.generic import TemplateView
+
+NOW = datetime(2026, 11, 19, 14, 32, tzinfo=UTC)
+LEASE_STATES = [
+    "requested",
+    "queued",
+    "provisioning",
+    "active",
+    "stopping",
+    "stopped",
+    "releasing",
+    "released",
+    "failed",
+]
+INVOICE_STATES = ["draft", "closing", "finalized", "partially_paid", "paid", "uncollectible", "void"]
+FLEET_STATES = ["healthy", "cordoned", "draining", "maintenance", "unreachable", "unhealthy"]
+COLOURS = {
+    "bg": "page",
+    "surface": "panel",
+    "sunken": "wells",
+    "line": "hairline",
+    "edge": "controls 3:1",
+    "ink-3": "meta",
+    "ink-2": "second",
+    "ink": "text",
+    "accent": "links",
+    "accent-fill": "buttons",
+    "ok-mark": "active, paid",
+    "wait-mark": "queued, due",
+    "bad-mark": "failed",
+    "keep-mark": "held, reserved",
+    "still-mark": "stopped",
+}
+SERIES = {
+    "s1": "series 1",
+    "s2": "series 2",
+    "s3": "series 3",
+    "s4": "series 4",
+    "s5": "series 5",
+    "s6": "other",
+    "sl-sold": "sold",
+    "sl-spot": "sold, spot",
+    "sl-idle": "sold, idle",
+    "sl-free": "free",
+}
+GPU_HOURS = [
+    ("k-sold", 1392.6, "Billed"),
+    ("f6", 4.1, "Courtesy"),
+    ("k-free", 294.8, "Idle"),
+    ("frag", 63.9, "Fragmented"),
+    ("res", 71.5, "Reserved, unused"),
+    ("bad", 9.4, "Unhealthy"),
+    ("off", 24.0, "Maintenance"),
+]
+# one card of each kind, as the map draws them
+CARDS: list[list[tuple[int, int, str]]] = [
+    [(0, 8, "sold")],
+    [(0, 2, "sold"), (2, 1, "sold"), (3, 1, "free"), (4, 4, "sold")],
+    [(0, 4, "spot"), (4, 2, "sold"), (6, 1, "sold"), (7, 1, "frag")],
+    [(0, 4, "idle"), (4, 4, "sold")],
+    [(0, 2, "free"), (2, 2, "res"), (4, 4, "free")],
+    [(0, 8, "free")],
+    [(0, 8, "bad")],
+    [(0, 8, "off")],
+]
+
+
+def fleet(clusters: int, nodes: int) -> list[dict[str, Any]]:
+    """Return a fleet of the sample cards, turned a little from node to node."""
+
+    def card(cluster: int, node: int, place: int) -> dict[str, Any]:
+        spans = CARDS[(place * 3 + node * 5 + cluster) % len(CARDS)]
+        if spans[0][2] in {"bad", "off"} and (node + place) % 5:
+            spans = CARDS[0]
+        sold = sum(size for _, size, kind in spans if kind in {"sold", "spot", "idle"})
+        words = f"north-{cluster + 1} n{node + 1:02d} card {place}: {sold} of 8 sold"
+        return {
+            "url": "#fleet",
+            "words": words,
+            "spans": spans,
+            "current": (cluster, node, place) == (0, 1, 3),
+        }
+
+    return [
+        {
+            "name": f"north-{c + 1}",
+            "note": f"H200 · {nodes * 8} cards",
+            "rows": [
+                {"name": f"n{n + 1:02d}", "cards": [card(c, n, p) for p in range(8)]} for n in range(nodes)
+            ],
+        }
+        for c in range(clusters)
+    ]
+
+
+def days() -> list[dict[str, Any]]:
+    """Return a month of spend, nineteen days known and the rest expected."""
+    known = [
+        {
+            "label": str(day) if day in {1, 5, 10, 15} else "",
+            "amounts": tuple(
+                round(share * (6000 + 3500 * sin(day * 1.7)) * (0.5 if day % 7 in {1, 0} else 1))
+                for share in (0.4, 0.22, 0.23, 0.08, 0.07)
+            ),
+        }
+        for day in range(1, 20)
+    ]
+    expected = [
+        {
+            "label": str(day) if day in {20, 25, 30} else "",
+            "expected": 5600 if day % 7 in {1, 0} else 9800,
+            "low": 4300 if day % 7 in {1, 0} else 7900,
+            "high": 6900 if day % 7 in {1, 0} else 11700,
+        }
+        for day in range(20, 31)
+    ]
+    return known + expected
+
+
+def track() -> dict[str, Any]:
+    """Return November's running total against a budget of €3,000."""
+    done = [(day / 30, 164_218 * (day + sin(day) * 0.4) / 18.5) for day in range(19)]
+    forecast = [
+        (day / 30, 164_218 + (day - 18) * 8_482, 164_218 + (day - 18) * 7_200, 164_218 + (day - 18) * 9_980)
+        for day in range(20, 31, 2)
+    ]
+    return {
+        "done": tuple(done),
+        "limit": 300_000,
+        "limit_word": "Budget €3,000",
+        "forecast": tuple(forecast),
+        "forecast_word": "€2,660 likely",
+        "ticks": ((0.02, "1"), (0.33, "10"), (0.66, "20"), (1.0, "30")),
+    }
+
+
+def plot() -> dict[str, Any]:
+    """Return two hours of a metric with a gap and a marked event, for the live chart."""
+    start = int(NOW.timestamp()) - 7200
+    times = [start + 60 * i for i in range(120)]
+    values = [
+        None if 52 <= i <= 62 else round(72 + 14 * sin(i / 5) + 6 * sin(i * 1.9), 1) for i in range(120)
+    ]
+    gap = {"at": times[52], "to": times[62], "colour": "--bad-mark"}
+    return {
+        "tz": "Etc/UTC",
+        "max": 100,
+        "unit": " %",
+        "size": 52,
+        "series": [{"colour": "--s1", "fill": True}],
+        "marks": [gap],
+        "rows": [times, values],
+    }
+
+
+def samples() -> dict[str, Any]:
+    """Return everything the style page shows."""
+    busy = [86 + 7 * sin(i / 2) + 3 * sin(i * 2.3) for i in range(40)]
+    idle = [60 if i < 9 else max(2, 60 - (i - 9) * 9) for i in range(24)]
+    options = [{"label": word, "url": "#choices"} for word in ("Day", "Week", "Month")]
+    tabs = [{"label": word, "url": "#choices"} for word in ("Connect", "Metrics", "Cost")]
+    options[0]["current"] = tabs[0]["current"] = "yes"
+    return {
+        "now": NOW,
+        "colours": COLOURS,
+        "series": SERIES,
+        "lease_states": LEASE_STATES,
+        "invoice_states": INVOICE_STATES,
+        "fleet_states": FLEET_STATES,
+        "options": options,
+        "tabs": tabs,
+        "classes": [{"value": "on_demand", "label": "On-demand"}, {"value": "spot", "label": "Spot −54 %"}],
+        "ends": NOW + timedelta(hours=3, minutes=9),
+        "started": NOW - timedelta(days=36, hours=11),
+        "busy": busy,
+        "idle": idle,
+        "gap": [None if 10 <= i <= 14 else value for i, value in enumerate(busy)],
+        "steps": [
+            {"word": "Requested", "text": "14:31:02"},
+            {"word": "Hold placed", "text": "+0.1 s"},
+            {"word": "Placed", "text": "+0.3 s"},
+            {"word": "Image", "text": "+3.9 s"},
+            {"word": "Active", "text": "+8.6 s"},
+            {"word": "Now", "text": "4 h 51 min", "when": "now"},
+            {"word": "Stops", "text": "17:41", "when": "next"},
+        ],
+        "starts": [2, 5, 14, 27, 34, 26, 20, 13, 8, 5, 4, 3, 1],
+        "card": [
+            (0, 1, "oth", "1g"),
+            (1, 1, "fre", ""),
+            (2, 2, "fre", "2g fits"),
+            (4, 4, "own", "yours · 3g"),
+        ],
+        "gpu_hours": [(kind, amount) for kind, amount, _ in GPU_HOURS],
+        "gpu_hours_keys": [
+            {"kind": k, "label": word, "value": f"{amount:,.1f}"} for k, amount, word in GPU_HOURS
+        ],
+        "days": days(),
+        "day_classes": ["f1", "f5", "f3", "f2", "f6"],
+        "day_keys": [
+            {"kind": "f1", "label": "H200 whole card"},
+            {"kind": "f5", "label": "H200 slices"},
+            {"kind": "f3", "label": "H100 slices"},
+            {"kind": "f2", "label": "A100 slices, spot"},
+            {"kind": "f6", "label": "Volumes and other"},
+        ],
+        "track": track(),
+        "plot": plot(),
+        "fleet": fleet(1, 4),
+        "large_fleet": fleet(3, 9),
+        "call": CALL,
+        "command": COMMAND,
+    }
+
+
+COMMAND = "gpub launch --quote quo_7Q2M9d --name fold-batch-22"
+CALL = """curl -X POST https://gpub.example/api/v1/leases \\
+  -H "Authorization: Bearer $GPB_TOKEN" \\
+  -H "Idempotency-Key: 9f2c1e7a" \\
+  -d '{"quote": "quo_7Q2M9d"}'"""
+
+
+class StylePage(TemplateView):
+    """Show every part of the portal on one page."""
+
+    template_name = "style.html"
+    extra_context = samples()
