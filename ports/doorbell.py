@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from celery import current_app
 from django.db import connection
@@ -26,9 +26,9 @@ def _write(task: str, subject: str, tenant_id: str, now: datetime) -> None:
 _ring: Callable[[str, str, str, datetime], None] = _write
 
 
-def ring(task: str, subject: str, *, tenant_id: str = "", now: datetime) -> None:
-    """Ask for `task(subject)` to be run soon, once the surrounding transaction has committed."""
-    _ring(task, subject, tenant_id, now)
+def ring(task: str, subject: str, *, tenant_id: str = "", now: datetime, after_s: float = 0) -> None:
+    """Ask for `task(subject)` to be run soon, or `after_s` seconds from now, once the transaction has committed."""
+    _ring(task, subject, tenant_id, now + timedelta(seconds=after_s))
 
 
 def send(task: str, subject: str, tenant_id: str) -> None:

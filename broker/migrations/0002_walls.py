@@ -51,14 +51,14 @@ CREATE VIEW broker_occupied AS
   SELECT gpu_id, lower(placement) AS start, upper(placement) - lower(placement) AS size, profile, isolation,
          coalesce(tenant_id = current_setting('app.tenant', true), false) AS mine
     FROM broker_allocation WHERE released_at IS NULL;
-ALTER VIEW broker_occupied OWNER TO gpubroker_sweep;
 GRANT SELECT ON broker_occupied TO gpubroker_web, gpubroker_worker, gpubroker_staff;
+ALTER VIEW broker_occupied OWNER TO gpubroker_sweep;
 CREATE VIEW broker_waiting AS
   SELECT id AS lease_id, offering_id, quantity, created_at,
          coalesce(tenant_id = current_setting('app.tenant', true), false) AS mine
     FROM broker_lease WHERE state = 'queued';
-ALTER VIEW broker_waiting OWNER TO gpubroker_sweep;
 GRANT SELECT ON broker_waiting TO gpubroker_web, gpubroker_worker, gpubroker_staff;
+ALTER VIEW broker_waiting OWNER TO gpubroker_sweep;
 """
 
 

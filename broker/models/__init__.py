@@ -1,7 +1,17 @@
 from broker.models.allocations import Allocation
-from broker.models.inventory import Cluster, Gpu, GpuModel, Health, LayoutPolicy, Node, NodeState
+from broker.models.inventory import (
+    Cluster,
+    Gpu,
+    GpuModel,
+    Health,
+    InventoryChange,
+    LayoutPolicy,
+    Node,
+    NodeState,
+)
 from broker.models.leases import Lease, StaleLease
 from broker.models.offerings import Offering, OfferingState
+from broker.models.simulated import SimulatedPod
 from broker.models.transitions import Transition
 
 __all__ = [
@@ -10,12 +20,14 @@ __all__ = [
     "Gpu",
     "GpuModel",
     "Health",
+    "InventoryChange",
     "LayoutPolicy",
     "Lease",
     "Node",
     "NodeState",
     "Offering",
     "OfferingState",
+    "SimulatedPod",
     "StaleLease",
     "Transition",
 ]

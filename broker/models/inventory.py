@@ -97,3 +97,21 @@ class Gpu(models.Model):
 
     def __str__(self) -> str:
         return f"card {self.index}"
+
+
+class InventoryChange(models.Model):
+    """One append-only row per change of a card's health or a node's state: what was out of service, and when."""
+
+    at = models.DateTimeField()
+    node = models.ForeignKey(Node, on_delete=models.PROTECT, related_name="+")
+    gpu = models.ForeignKey(Gpu, null=True, on_delete=models.PROTECT, related_name="+")  # None: the node
+    before = models.CharField(max_length=10)
+    after = models.CharField(max_length=10)  # a NodeState or a Health
+    reason = models.CharField(max_length=200, blank=True, default="")
+    actor_label = models.CharField(max_length=254, blank=True, default="")
+
+    class Meta:
+        indexes = [models.Index(fields=["gpu", "at"], name="change_of_card")]
+
+    def __str__(self) -> str:
+        return f"{self.before} to {self.after}"

@@ -1,6 +1,6 @@
 """The tenant's right to capacity. Its state has one writer: `move`."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from django.db import models, transaction
@@ -49,6 +49,7 @@ class Lease(TenantOwned):
     at = models.DateTimeField()  # that Transition's moment
     generation = models.PositiveIntegerField(default=1)  # rises on every placement: the fence
     conditions = models.JSONField(default=dict)  # {"degraded": "since …, because …"}
+    progress = models.JSONField(default=dict)  # what the provisioner is at: {"text": …, "percent": …}
     waits_for = models.CharField(max_length=300, blank=True, default="")  # why it queues, in one sentence
 
     created_at = models.DateTimeField()
@@ -121,32 +122,53 @@ class Lease(TenantOwned):
 
     def _steps(
         self, states: Sequence[LeaseState], *, at: datetime, actor: Actor, reason: EndReason, cause: str
-    ) -> list[Transition]:
-        rows, before, seq, prev_at = [], LeaseState(self.state), self.seq, self.at
+    ) -> Iterator[Transition]:
+        before, seq, prev_at = LeaseState(self.state), self.seq, self.at
         for after in states:
             if after not in NEXT[before]:
                 raise ValueError(f"{before} cannot become {after}")
-            rows.append(
-                Transition(
-                    lease_id=self.pk,
-                    seq=seq + 1,
-                    tenant_id=self.tenant_id,
-                    at=at,
-                    prev_seq=seq,
-                    prev_at=prev_at,
-                    before=before,
-                    after=after,
-                    reason=reason,
-                    cause=cause,
-                    offering_id=self.offering_id,
-                    project_id=self.project_id,
-                    quantity=self.quantity,
-                    price_class=self.offering.price_class,
-                    generation=self.generation,
-                    actor_kind=actor.kind,
-                    actor_id=actor.id,
-                    actor_label=actor.label,
-                )
+            yield self.step(
+                seq + 1,
+                before=before,
+                after=after,
+                actor=actor,
+                cause=cause,
+                reason=reason,
+                at=at,
+                prev_at=prev_at,
             )
             before, seq, prev_at = after, seq + 1, at
-        return rows
+
+    def step(
+        self,
+        seq: int,
+        *,
+        before: LeaseState | None,
+        after: LeaseState,
+        actor: Actor,
+        cause: str,
+        reason: EndReason = EndReason.NONE,
+        at: datetime | None = None,
+        prev_at: datetime | None = None,
+    ) -> Transition:
+        """Build one row of the ledger, unsaved, bound to the one before it (none before seq 0)."""
+        return Transition(
+            lease_id=self.pk,
+            seq=seq,
+            tenant_id=self.tenant_id,
+            at=at or self.at,
+            prev_seq=seq - 1 if seq else None,
+            prev_at=(prev_at or self.at) if seq else None,
+            before=before or "",
+            after=after,
+            reason=reason,
+            cause=cause,
+            offering_id=self.offering_id,
+            project_id=self.project_id,
+            quantity=self.quantity,
+            price_class=self.offering.price_class,
+            generation=self.generation,
+            actor_kind=actor.kind,
+            actor_id=actor.id,
+            actor_label=actor.label,
+        )

@@ -1,0 +1,51 @@
+"""`manage.py relay`: carry hints from the outbox to Celery, woken by NOTIFY."""
+
+import signal
+from typing import Any
+
+import structlog
+from django.core.management.base import BaseCommand
+from django.db import OperationalError as DatabaseAway
+from django.db import connection
+from kombu.exceptions import OperationalError as BrokerAway
+
+from ports import clock
+from ports.doorbell import CHANNEL
+from ports.relay import next_due, relay
+
+log = structlog.get_logger(__name__)
+LONGEST_NAP_S = 2.0
+AWAY_NAP_S = 1.0
+
+
+class Command(BaseCommand):
+    help = "Carry hints from the outbox to Celery until told to stop."
+    going = True
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        signal.signal(signal.SIGTERM, self._stop)
+        signal.signal(signal.SIGINT, self._stop)
+        while self.going:
+            try:
+                self._carry()
+            except (DatabaseAway, BrokerAway) as away:
+                log.warning("relay waits", because=str(away).strip())
+                connection.close()
+                clock.sleep(AWAY_NAP_S)
+
+    def _stop(self, *_: object) -> None:
+        self.going = False
+
+    def _carry(self) -> None:
+        """Listen first, then look, then wait: a ring between looking and waiting still wakes us."""
+        connection.ensure_connection()
+        with connection.cursor() as cursor:
+            cursor.execute(f"LISTEN {CHANNEL}")
+        while self.going:
+            while self.going and relay(now=clock.now()):
+                pass
+            wait = LONGEST_NAP_S
+            if due := next_due():
+                wait = min(max((due - clock.now()).total_seconds(), 0.01), LONGEST_NAP_S)
+            for _ in connection.connection.notifies(timeout=wait, stop_after=1):
+                pass

@@ -1,0 +1,73 @@
+"""What every provisioner promises. The simulated one and Kubernetes pass the same behaviour tests."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Protocol
+
+
+@dataclass(frozen=True)
+class Slice:
+    """One place the order is for: a card and a run of its memory slices."""
+
+    node: str
+    gpu: str
+    profile: str
+    start: int
+    size: int
+
+
+@dataclass(frozen=True)
+class Order:
+    """Everything a provisioner needs to make one lease real. The name is its own for ever: it carries the fence."""
+
+    name: str
+    lease_id: str
+    generation: int
+    placed_at: datetime
+    image: str
+    command: str
+    slices: tuple[Slice, ...]
+
+
+class Seen(StrEnum):
+    PENDING = "pending"  # made, not ready yet
+    READY = "ready"  # readiness verified
+    REFUSED = "refused"  # will never become ready; `text` says why
+    LOST = "lost"  # its node is gone; `last_seen` is the last proof of life
+    GONE = "gone"  # confirmed not there: the places are free
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What was seen of an order at a moment."""
+
+    seen: Seen
+    text: str = ""
+    percent: int | None = None
+    last_seen: datetime | None = None
+    again_in_s: float = 5.0  # when it is worth looking again
+
+
+class Provisioner(Protocol):
+    """Makes leases real. Every call may be repeated, and may be the second with the same order."""
+
+    def ensure(self, order: Order, *, now: datetime) -> Observation:
+        """Make it if it is not there, and say how far it is."""
+
+    def observe(self, order: Order, *, now: datetime) -> Observation:
+        """Say how it is, without making anything."""
+
+    def remove(self, order: Order, *, now: datetime) -> Observation:
+        """Take it down; GONE only once that is confirmed."""
+
+    def orphans(self, live: set[str]) -> list[str]:
+        """Name what is there although no live order is called so."""
+
+    def remove_orphan(self, name: str, *, now: datetime) -> None:
+        """Take down something that belongs to no lease."""
+
+
+def order_name(lease_id: str, generation: int) -> str:
+    """Name the cluster's object for one generation of a lease: the same for ever, never another's."""
+    return f"l-{lease_id.removeprefix('lse_')}-g{generation}"

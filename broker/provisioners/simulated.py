@@ -1,0 +1,90 @@
+"""A cluster that is only simulated, with a real one's manners: latencies, refusals, lost nodes, slow deletes.
+
+Latencies are drawn from the order's own name, so that the same order always takes as long. Faults come on
+request: an image named `refuse/…` is refused, `slow/…` takes minutes, a node set to lost takes its pods along.
+"""
+
+from datetime import datetime, timedelta
+
+from django.conf import settings
+
+from broker.models import Node, NodeState, SimulatedPod
+from broker.provisioners.base import Observation, Order, Seen
+from ports.chance import Chance
+
+PULL_S, START_S, DELETE_S, SPREAD = 2.6, 1.2, 0.8, 0.35
+SLOW_S = 240.0
+
+
+class SimulatedProvisioner:
+    """Keeps its pods in a table of its own, so that several workers see one cluster."""
+
+    def ensure(self, order: Order, *, now: datetime) -> Observation:
+        pull_s, start_s = self._latencies(order)
+        pod, _ = SimulatedPod.objects.get_or_create(
+            name=order.name,
+            defaults={
+                "nodes": sorted({s.node for s in order.slices}),
+                "created_at": now,
+                "ready_at": now + timedelta(seconds=pull_s + start_s),
+                "refused": self._refusal(order),
+            },
+        )
+        return self._look(order, pod, now)
+
+    def observe(self, order: Order, *, now: datetime) -> Observation:
+        pod = SimulatedPod.objects.filter(name=order.name).first()
+        return self._look(order, pod, now) if pod else Observation(Seen.GONE)
+
+    def remove(self, order: Order, *, now: datetime) -> Observation:
+        return self._remove(order.name, now)
+
+    def orphans(self, live: set[str]) -> list[str]:
+        return [n for n in SimulatedPod.objects.values_list("name", flat=True) if n not in live]
+
+    def remove_orphan(self, name: str, *, now: datetime) -> None:
+        self._remove(name, now)
+
+    def _remove(self, name: str, now: datetime) -> Observation:
+        pod = SimulatedPod.objects.filter(name=name).first()
+        if pod is None:
+            return Observation(Seen.GONE)
+        if pod.gone_at is None:
+            delete_s = Chance(f"delete {name}").lognormal(DELETE_S, SPREAD) / settings.SIMULATED_SPEED
+            pod.gone_at = now + timedelta(seconds=delete_s)
+            SimulatedPod.objects.filter(name=name, gone_at=None).update(gone_at=pod.gone_at)
+        if pod.gone_at > now:
+            return Observation(Seen.PENDING, "shutting down", again_in_s=(pod.gone_at - now).total_seconds())
+        SimulatedPod.objects.filter(name=name).delete()
+        return Observation(Seen.GONE)
+
+    def _look(self, order: Order, pod: SimulatedPod, now: datetime) -> Observation:
+        if pod.refused:
+            return Observation(Seen.REFUSED, pod.refused)
+        lost = Node.objects.filter(pk__in=pod.nodes, state=NodeState.LOST).order_by("state_since").first()
+        if lost:
+            return Observation(Seen.LOST, f"node {lost.name} lost contact", last_seen=lost.state_since)
+        if pod.gone_at is not None:
+            return Observation(Seen.GONE)
+        if pod.ready_at and pod.ready_at <= now:
+            return Observation(Seen.READY, "readiness verified")
+        return self._progress(order, pod, now)
+
+    def _progress(self, order: Order, pod: SimulatedPod, now: datetime) -> Observation:
+        pull_s, _ = self._latencies(order)
+        elapsed = (now - pod.created_at).total_seconds()
+        left = max((pod.ready_at - now).total_seconds(), 0.05) if pod.ready_at else 1.0
+        if elapsed < pull_s:
+            percent = int(100 * elapsed / pull_s)
+            return Observation(Seen.PENDING, "pulling image", percent, again_in_s=min(left, 0.7))
+        return Observation(Seen.PENDING, "starting", again_in_s=min(left, 0.7))
+
+    def _latencies(self, order: Order) -> tuple[float, float]:
+        chance = Chance(order.name)
+        pull_s = SLOW_S if order.image.startswith("slow/") else chance.lognormal(PULL_S, SPREAD)
+        return pull_s / settings.SIMULATED_SPEED, chance.lognormal(START_S, SPREAD) / settings.SIMULATED_SPEED
+
+    def _refusal(self, order: Order) -> str:
+        if order.image.startswith("refuse/"):
+            return f"the image {order.image} cannot be pulled: the registry says it does not exist"
+        return ""

@@ -1,0 +1,173 @@
+"""What is free: cards as placement sees them, availability per offering, and a preview of one placement."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from django.db import connection
+
+from broker.domain.geometry import CardState, Geometry, Held
+from broker.domain.gpu_models import GpuModelSpec
+from broker.domain.placement import choose_gang
+from broker.domain.pool import CardView, PoolIndex, Seat
+from broker.domain.profiles import Placement
+from broker.domain.states import Isolation
+from broker.models import Gpu, LayoutPolicy, Offering
+from broker.services.catalogue import profile_of, spec_of
+
+# A pool is the cards that may serve each other's requests: one GpuModel in one region.
+Pool = tuple[str, str]
+
+CARDS = """
+SELECT g.id, n.id, n.name, c.name, g.index, c.shares_soft_cards, g.gpu_model_id, c.region,
+       g.layout_policy, g.fixed_layout
+  FROM broker_gpu g JOIN broker_node n ON n.id = g.node_id JOIN broker_cluster c ON c.id = n.cluster_id
+ WHERE g.health = 'healthy' AND n.state = 'ready'
+   AND (%(model)s = '' OR (g.gpu_model_id = %(model)s AND c.region = %(region)s))
+ ORDER BY c.name, n.name, g.index
+"""
+# Read through the view, which tells whose a place is only to its own tenant.
+OCCUPIED = """
+SELECT o.gpu_id, o.profile, o.isolation, o.start, o.mine FROM broker_occupied o
+  JOIN broker_gpu g ON g.id = o.gpu_id WHERE %(model)s = '' OR g.gpu_model_id = %(model)s
+"""
+
+
+@dataclass
+class Card:
+    """One sellable card with what lies on it; `strangers` tells that another tenant holds some of it."""
+
+    gpu: str
+    node: str
+    node_name: str
+    cluster: str
+    index: int
+    shares_soft: bool
+    model: str
+    region: str
+    layout: Geometry | None
+    state: CardState = field(default_factory=CardState)
+    strangers: bool = False
+    held: list[tuple[str, Placement, bool]] = field(default_factory=list)  # profile, where, mine
+
+    @property
+    def view(self) -> CardView:
+        return CardView(self.gpu, self.node, self.state, self.layout)
+
+    @property
+    def where(self) -> str:
+        return f"{self.cluster} / {self.node_name} / card {self.index}"
+
+
+@dataclass(frozen=True)
+class Seating:
+    """Where a request would go now, with the cards it would go to."""
+
+    seats: tuple[Seat, ...]
+    cards: dict[str, Card]
+
+
+def pool_of(offering: Offering) -> Pool:
+    return offering.gpu_model_id, offering.region
+
+
+def cards_of(pool: Pool | None) -> list[Card]:
+    """Load the sellable cards of a pool (None: of every pool) with what is held on them; two queries."""
+    model, region = pool or ("", "")
+    with connection.cursor() as cursor:
+        cursor.execute(CARDS, {"model": model, "region": region})
+        cards = {row[0]: _card(row) for row in cursor.fetchall()}
+        cursor.execute(OCCUPIED, {"model": model})
+        for gpu, profile, isolation, start, mine in cursor.fetchall():
+            if card := cards.get(gpu):
+                _put(card, profile, Isolation(isolation), start, mine)
+    return list(cards.values())
+
+
+def _card(row: Sequence[object]) -> Card:
+    gpu, node, node_name, cluster, index, shares, model, region, policy, layout = row
+    card = Card(
+        str(gpu),
+        str(node),
+        str(node_name),
+        str(cluster),
+        int(str(index)),
+        bool(shares),
+        str(model),
+        str(region),
+        None,
+    )
+    if policy == LayoutPolicy.FIXED:
+        card.layout = fixed_geometry(spec_of(card.model), layout)  # type: ignore[arg-type]
+    return card
+
+
+def fixed_geometry(spec: GpuModelSpec, layout: Iterable[dict[str, object]]) -> Geometry:
+    """Turn a card's stored cut into the domain's; raises ValueError for a slice the model does not have."""
+    held = []
+    for cut in layout:
+        profile = spec.profile(str(cut["profile"]), Isolation(str(cut.get("isolation", Isolation.HARDWARE))))
+        held.append(Held(profile.placed_at(int(str(cut["start"]))), profile))
+    return Geometry(frozenset(held))
+
+
+def _put(card: Card, name: str, isolation: Isolation, start: int, mine: bool) -> None:
+    profile = spec_of(card.model).profile(name, isolation)
+    placement = profile.placed_at(start)
+    card.state = card.state.with_held(profile, placement)
+    card.strangers = card.strangers or not mine
+    card.held.append((name, placement, mine))
+
+
+def usable(cards: Collection[Card], isolation: Isolation) -> list[CardView]:
+    """Leave out cards that a class without a wall may not share with strangers."""
+    if isolation in (Isolation.DEVICE, Isolation.HARDWARE):
+        return [card.view for card in cards]
+    return [card.view for card in cards if card.shares_soft or not card.strangers]
+
+
+def seat(offering: Offering, cards: Collection[Card], *, quantity: int, same_node: bool) -> Seating | None:
+    """Choose seats for a whole request, or None when it does not fit now."""
+    spec, profile = spec_of(offering.gpu_model_id), profile_of(offering)
+    views = usable(cards, Isolation(offering.isolation))
+    seats = choose_gang(views, profile, spec, count=quantity, same_node=same_node)
+    if seats is None:
+        return None
+    taken = {s.gpu for s in seats}
+    return Seating(seats, {card.gpu: card for card in cards if card.gpu in taken})
+
+
+def preview(offering: Offering, *, quantity: int = 1, same_node: bool = False) -> Seating | None:
+    """Say where a request would go now, without taking anything. Must run inside the tenant's wall."""
+    return seat(offering, cards_of(pool_of(offering)), quantity=quantity, same_node=same_node)
+
+
+def could_ever_fit(offering: Offering, *, quantity: int, same_node: bool) -> int:
+    """Return how many of the offering the pool (or its best node) could hold if it were empty."""
+    spec, profile = spec_of(offering.gpu_model_id), profile_of(offering)
+    rows = Gpu.objects.filter(
+        gpu_model_id=offering.gpu_model_id, node__cluster__region=offering.region
+    ).values_list("id", "node_id", "layout_policy", "fixed_layout")
+    nodes: defaultdict[str, list[CardView]] = defaultdict(list)
+    for gpu, node, policy, layout in rows:
+        geometry = fixed_geometry(spec, layout) if policy == LayoutPolicy.FIXED else None
+        nodes[node].append(CardView(gpu, node, CardState(), geometry))
+    if same_node:
+        return max((PoolIndex(spec, views).how_many_fit(profile) for views in nodes.values()), default=0)
+    return PoolIndex(spec, [view for views in nodes.values() for view in views]).how_many_fit(profile)
+
+
+def availability(offerings: Iterable[Offering]) -> dict[str, int]:
+    """Return exactly how many of each offering could be placed now, each counted alone; two queries in all."""
+    cards: defaultdict[Pool, list[Card]] = defaultdict(list)
+    for card in cards_of(None):
+        cards[card.model, card.region].append(card)
+    indexes: dict[tuple[Pool, bool], PoolIndex] = {}
+    free = {}
+    for offering in offerings:
+        pool, isolation = pool_of(offering), Isolation(offering.isolation)
+        walled = isolation in (Isolation.DEVICE, Isolation.HARDWARE)
+        if (pool, walled) not in indexes:
+            indexes[pool, walled] = PoolIndex(spec_of(pool[0]), usable(cards[pool], isolation))
+        free[offering.pk] = indexes[pool, walled].how_many_fit(profile_of(offering))
+    return free

@@ -1,0 +1,104 @@
+"""GPU models as rows and as the domain knows them, and offerings derived from what stands in the racks."""
+
+import json
+from datetime import datetime
+from functools import cache
+from pathlib import Path
+
+from broker.domain.gpu_models import GpuModelSpec, load_models
+from broker.domain.profiles import Profile
+from broker.domain.states import Isolation, PriceClass
+from broker.domain.units import milli_units
+from broker.models import Gpu, GpuModel, Offering
+
+GEOMETRY = Path(__file__).resolve().parent.parent / "mig_geometry.json"
+
+
+@cache
+def specs() -> dict[str, GpuModelSpec]:
+    """Return every GPU model the project's own geometry file knows, by name."""
+    return {spec.name: spec for spec in load_models(GEOMETRY.read_text())}
+
+
+def spec_of(model: str) -> GpuModelSpec:
+    """Return one model's spec; raises KeyError for a model nobody loaded."""
+    return specs()[model]
+
+
+def profile_of(offering: Offering) -> Profile:
+    """Return the shape an offering sells: the one conversion from a row to domain values."""
+    return spec_of(offering.gpu_model_id).profile(offering.profile, Isolation(offering.isolation))
+
+
+def load_gpu_models() -> int:
+    """Write the geometry file's models as rows; return how many there are."""
+    entries = {entry["name"]: entry for entry in json.loads(GEOMETRY.read_text())["models"]}
+    GpuModel.objects.bulk_create(
+        [
+            GpuModel(
+                name=spec.name,
+                memory_gb=spec.memory_gb,
+                memory_grid=spec.grid,
+                compute_slices=spec.compute,
+                spec=entries[spec.name],
+            )
+            for spec in specs().values()
+        ],
+        update_conflicts=True,
+        unique_fields=["name"],
+        update_fields=["memory_gb", "memory_grid", "compute_slices", "spec"],
+    )
+    return len(entries)
+
+
+def derive_offerings(*, now: datetime) -> int:
+    """Draft an offering for every shape the inventory could sell and nobody has described; return how many.
+
+    Shapes: the whole card, every plain MIG slice (no media or graphics variants), for on-demand and spot.
+    Staff then edit and publish them.
+    """
+    stands = Gpu.objects.values_list("gpu_model", "node__cluster__region").distinct()
+    rows = [
+        Offering(
+            gpu_model_id=model,
+            profile=profile.name,
+            isolation=profile.isolation,
+            price_class=price_class,
+            region=region,
+            label=label_of(spec_of(model), profile),
+            milli_units=milli_units(profile, spec_of(model)),
+            memory_gb=memory_of(spec_of(model), profile),
+            created_at=now,
+        )
+        for model, region in sorted(stands)
+        for profile in plain_profiles(spec_of(model))
+        for price_class in (PriceClass.ON_DEMAND, PriceClass.SPOT)
+    ]
+    before = Offering.objects.count()
+    Offering.objects.bulk_create(rows, ignore_conflicts=True)
+    return Offering.objects.count() - before
+
+
+def plain_profiles(spec: GpuModelSpec) -> list[Profile]:
+    """Return the shapes worth a row of their own: the whole card, then slices from large to small."""
+    slices = [p for p in spec.sold_as(Isolation.HARDWARE) if "+" not in p.name and "-" not in p.name]
+    slices.sort(key=lambda p: (-p.memory, -p.compute))
+    return [spec.whole, *slices]
+
+
+def memory_of(spec: GpuModelSpec, profile: Profile) -> int:
+    """Return a shape's memory in GB: what its name says, else its share of the card."""
+    if profile.isolation is Isolation.HARDWARE:
+        return int(profile.name.partition("g.")[2].partition("gb")[0])
+    return spec.memory_gb * profile.memory // spec.grid
+
+
+def short_name(model: str) -> str:
+    """Return the model as people say it: H200 for H200-141GB."""
+    return model.partition("-")[0]
+
+
+def label_of(spec: GpuModelSpec, profile: Profile) -> str:
+    """Return what the catalogue calls it: `H200 whole card`, `H200 3g.71gb`."""
+    shape = "whole card" if profile.isolation is Isolation.DEVICE else profile.name
+    return f"{short_name(spec.name)} {shape}"

@@ -1,0 +1,31 @@
+"""What a lease must pass before it may queue or grow. Which gates, and in which order, is a setting."""
+
+from datetime import datetime
+from functools import cache
+from typing import Protocol, cast
+
+from django.conf import settings
+from django.utils.module_loading import import_string
+
+from broker.models import Lease
+
+
+class LeaseGate(Protocol):
+    """Judge a lease inside the transaction that queues or enlarges it: return, or raise Refused to undo it all.
+
+    A gate takes what the lease lacks: called again after an extension it takes only the difference.
+    No network inside.
+    """
+
+    def __call__(self, lease: Lease, *, now: datetime) -> None: ...
+
+
+@cache
+def _load(names: tuple[str, ...]) -> tuple[LeaseGate, ...]:
+    return tuple(cast(LeaseGate, import_string(name)) for name in names)
+
+
+def pass_all(lease: Lease, *, now: datetime) -> None:
+    """Call every gate of settings.LEASE_GATES; the first Refused stops it."""
+    for gate in _load(tuple(settings.LEASE_GATES)):
+        gate(lease, now=now)

@@ -1,0 +1,123 @@
+"""Ending a lease: charging stops with the step to releasing, capacity returns once its absence is confirmed."""
+
+from datetime import datetime, timedelta
+
+from django.db import transaction
+
+from broker.domain.lifecycle import HOLDS_CAPACITY
+from broker.domain.states import EndReason, LeaseState
+from broker.models import Allocation, Lease, StaleLease
+from broker.services import quotas
+from broker.services.capacity import pool_of
+from ports import doorbell
+from tenants.services import audit
+from tenants.services.actors import SYSTEM, Actor
+from tenants.services.refusals import Refused
+
+TRIES = 5
+
+
+class AlreadyOver(Refused):
+    code, status, title = "already-over", 409, "This lease is over"
+
+
+WORDS = {
+    EndReason.BY_TENANT: "released by the tenant",
+    EndReason.BY_OPERATOR: "released by an operator",
+    EndReason.EXPIRED: "reached its end",
+    EndReason.DEVICE_LOST: "its node or card was lost",
+    EndReason.PROVISION_TIMEOUT: "not ready in time",
+    EndReason.SPEC_REFUSED: "the cluster refused it",
+}
+
+
+def release(
+    lease: Lease,
+    *,
+    reason: EndReason,
+    now: datetime,
+    actor: Actor = SYSTEM,
+    cause: str = "",
+    at: datetime | None = None,
+) -> None:
+    """End a lease, whatever it is doing; a lease that is ending already stays as it is.
+
+    `at` dates the end back to the last proof of life when its node went silent, so that nothing after it
+    is charged. Raises AlreadyOver for a released lease.
+    """
+    for _ in range(TRIES):
+        if lease.state == LeaseState.RELEASED:
+            raise AlreadyOver(
+                f"{lease.name} ended at {lease.ended_at:%Y-%m-%d %H:%M:%S} UTC.", fix="Launch a new one."
+            )
+        if lease.state == LeaseState.RELEASING:
+            return
+        try:
+            _release(lease, reason=reason, now=now, actor=actor, cause=cause, at=at)
+        except StaleLease:
+            lease.refresh_from_db()
+        else:
+            return
+    raise StaleLease(lease.pk)
+
+
+@transaction.atomic
+def _release(
+    lease: Lease, *, reason: EndReason, now: datetime, actor: Actor, cause: str, at: datetime | None
+) -> None:
+    held = LeaseState(lease.state) in HOLDS_CAPACITY
+    moment = at or now
+    lease.move(
+        LeaseState.RELEASING,
+        now=moment,
+        actor=actor,
+        reason=reason,
+        cause=(cause or WORDS.get(reason, str(reason)))[:200],
+        end_reason=reason.value,
+        ended_at=max(moment.replace(microsecond=0), lease.at),
+        due_at=now + timedelta(seconds=10),
+        waits_for="",
+        progress={},
+    )
+    audit.record(
+        "lease.release",
+        actor=actor,
+        now=now,
+        tenant_id=lease.tenant_id,
+        subject_id=lease.pk,
+        subject_label=lease.name,
+        reason=reason.value,
+    )
+    if held:
+        doorbell.ring("broker.step", lease.pk, tenant_id=lease.tenant_id, now=now)
+    else:
+        finish(lease, now=now)
+
+
+@transaction.atomic
+def finish(lease: Lease, *, now: datetime) -> None:
+    """Give capacity and quota back once nothing of the lease is on the cluster, and wake the queue."""
+    Allocation.objects.filter(lease=lease, released_at=None).update(released_at=now)
+    quotas.give_back(lease, used_unit_seconds=used_unit_seconds(lease))
+    lease.move(
+        LeaseState.RELEASED,
+        now=now,
+        reason=EndReason(lease.end_reason),
+        cause="confirmed gone",
+        due_at=None,
+        claimed_until=None,
+        quota_uses={},
+        conditions={},
+        progress={},
+    )
+    model, region = pool_of(lease.offering)
+    doorbell.ring("broker.serve", f"{model}|{region}", now=now)
+
+
+def used_unit_seconds(lease: Lease) -> int:
+    """Return milli-unit seconds of being active, as the GPU-hours quota counts them."""
+    if lease.active_at is None or lease.ended_at is None:
+        return 0
+    seconds = int((lease.ended_at - lease.active_at.replace(microsecond=0)).total_seconds())
+    uses = lease.quota_uses.get("gpu_seconds", {"amount": 0})
+    return min(max(seconds, 0) * lease.quantity * lease.offering.milli_units, uses["amount"])

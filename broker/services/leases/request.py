@@ -1,0 +1,149 @@
+"""Asking for a lease: judged by every gate, then queued, all in one transaction."""
+
+import re
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.db import transaction
+
+from broker.domain.states import LeaseState
+from broker.models import Lease, Offering, OfferingState, Transition
+from broker.services import capacity, gates
+from broker.services.catalogue import profile_of
+from ports import doorbell
+from tenants.models import Project
+from tenants.services import audit
+from tenants.services.actors import Actor
+from tenants.services.refusals import Fix, Invalid, Missing, Refused
+
+NAME = re.compile(r"[^\x00-\x1f\x7f-\x9f\u2028\u2029]{1,120}")
+MAX_QUANTITY = 512
+MIN_DURATION_S = 60
+
+
+class PlacementImpossible(Refused):
+    code, status, title = "placement-impossible", 422, "No fleet of ours could ever hold this"
+
+
+class OfferingRetired(Refused):
+    code, status, title = "offering-retired", 409, "This offering is no longer sold"
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a tenant asks for; times in seconds, dates aware."""
+
+    offering_id: str
+    name: str
+    max_duration_s: int
+    quantity: int = 1
+    same_node: bool = False
+    end_date: datetime | None = None
+    image: str = ""
+    command: str = ""
+    tags: dict[str, str] = field(default_factory=dict)
+
+
+def build(wanted: Wanted, *, project: Project, actor: Actor, now: datetime) -> Lease:
+    """Check a request and return it as an unsaved lease, or raise Refused; nothing is taken."""
+    offering = Offering.objects.filter(pk=wanted.offering_id).first()
+    if offering is None or offering.state == OfferingState.DRAFT:
+        raise Missing(f"There is no offering {wanted.offering_id!r}.", fix=_catalogue())
+    if offering.state == OfferingState.RETIRED:
+        raise OfferingRetired(f"{offering.label} takes no new leases; running ones go on.", fix=_catalogue())
+    _check(wanted, now)
+    if wanted.quantity > 1:
+        _check_gang(wanted, offering)
+    return Lease(
+        tenant_id=project.tenant_id,
+        project=project,
+        offering=offering,
+        name=wanted.name.strip(),
+        quantity=wanted.quantity,
+        same_node=wanted.same_node,
+        image=wanted.image,
+        command=wanted.command,
+        tags=wanted.tags,
+        max_duration_s=wanted.max_duration_s,
+        end_date=wanted.end_date,
+        created_at=now,
+        at=now.replace(microsecond=0),
+        requested_by=actor.id,
+        requested_by_label=actor.label,
+    )
+
+
+@transaction.atomic
+def request(wanted: Wanted, *, project: Project, actor: Actor, now: datetime) -> Lease:
+    """Queue a lease that every gate lets pass, or raise Refused and leave nothing behind."""
+    lease = build(wanted, project=project, actor=actor, now=now)
+    gates.pass_all(lease, now=now)
+    lease.state, lease.seq, lease.due_at = LeaseState.QUEUED.value, 1, now
+    lease.save(force_insert=True)
+    Transition.objects.bulk_create(_first_steps(lease, actor))
+    doorbell.ring("broker.step", lease.pk, tenant_id=lease.tenant_id, now=now)
+    audit.record(
+        "lease.request",
+        actor=actor,
+        now=now,
+        tenant_id=lease.tenant_id,
+        subject_id=lease.pk,
+        subject_label=lease.name,
+        offering=lease.offering.label,
+        quantity=lease.quantity,
+        max_duration_s=lease.max_duration_s,
+    )
+    return lease
+
+
+def _first_steps(lease: Lease, actor: Actor) -> list[Transition]:
+    asked = lease.step(0, before=None, after=LeaseState.REQUESTED, actor=actor, cause="asked for")
+    queued = lease.step(
+        1, before=LeaseState.REQUESTED, after=LeaseState.QUEUED, actor=actor, cause="checks passed"
+    )
+    return [asked, queued]
+
+
+def _check(wanted: Wanted, now: datetime) -> None:
+    if not NAME.fullmatch(wanted.name.strip()):
+        raise Invalid(
+            "name",
+            "A name has 1 to 120 characters and no control characters.",
+            fix="Choose a shorter, plain name.",
+        )
+    if not 1 <= wanted.quantity <= MAX_QUANTITY:
+        raise Invalid("quantity", f"From 1 to {MAX_QUANTITY} at once.", fix="Ask for several leases.")
+    longest = settings.MAX_LEASE_HOURS * 3600
+    if not MIN_DURATION_S <= wanted.max_duration_s <= longest:
+        raise Invalid(
+            "max_duration_s",
+            f"A lease lasts from {MIN_DURATION_S} s to {settings.MAX_LEASE_HOURS} h.",
+            fix=f"Use {settings.MAX_LEASE_HOURS} h and extend later.",
+        )
+    if wanted.end_date is not None and wanted.end_date <= now + timedelta(seconds=MIN_DURATION_S):
+        raise Invalid(
+            "end_date",
+            "The lease would end before it could start.",
+            fix="Choose an end at least a minute from now, or leave it out.",
+        )
+
+
+def _check_gang(wanted: Wanted, offering: Offering) -> None:
+    most = capacity.could_ever_fit(offering, quantity=wanted.quantity, same_node=wanted.same_node)
+    if most < wanted.quantity:
+        where = "one node" if wanted.same_node else "the region"
+        raise PlacementImpossible(
+            f"{wanted.quantity} × {offering.label} ({profile_of(offering).name}) was asked for together; {where}"
+            f" holds at most {most}, even when empty.",
+            fix=Fix(
+                f"Ask for at most {most}" + (", or allow several nodes." if wanted.same_node else "."),
+                "GET",
+                "/api/v1/offerings",
+            ),
+            most=most,
+        )
+
+
+def _catalogue() -> Fix:
+    return Fix("Choose one from the catalogue.", "GET", "/api/v1/offerings")

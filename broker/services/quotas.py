@@ -1,0 +1,152 @@
+"""Quotas of a project's whole path, taken and given back by conditional UPDATEs that PostgreSQL checks."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db import connection
+
+from broker.models import Lease
+from tenants.models import QuotaKind
+from tenants.services.refusals import Fix, QuotaExceeded
+
+# Rows are locked root first, whoever asks, so that two paths through one tree never wait for each other
+# in a circle. A window that has passed counts from nought again.
+TAKE = """
+WITH asked AS (SELECT * FROM unnest(%(kinds)s::text[], %(amounts)s::bigint[]) AS a(kind, amount)),
+on_path AS (
+  SELECT q.id, q.kind, q.project_id, q.soft_limit, a.amount, q.window_start,
+         CASE WHEN q.kind = 'gpu_seconds' AND q.window_start IS DISTINCT FROM %(window)s THEN 0 ELSE q.used END AS used
+    FROM tenants_quota q JOIN asked a USING (kind)
+   WHERE q.project_id = ANY(%(path)s)
+   ORDER BY array_position(%(path)s, q.project_id::text), q.kind
+     FOR NO KEY UPDATE OF q
+), taken AS (
+  UPDATE tenants_quota q
+     SET used = CASE WHEN q.kind = 'gpu_seconds' AND q.window_start IS DISTINCT FROM %(window)s
+                     THEN 0 ELSE q.used END + p.amount,
+         window_start = CASE WHEN q.kind = 'gpu_seconds' THEN %(window)s ELSE q.window_start END
+    FROM on_path p
+   WHERE q.id = p.id
+     AND CASE WHEN q.kind = 'gpu_seconds' AND q.window_start IS DISTINCT FROM %(window)s
+              THEN 0 ELSE q.used END + p.amount <= q.soft_limit
+  RETURNING q.id
+)
+SELECT p.id, p.kind, p.project_id, p.used, p.soft_limit, p.amount, t.id IS NOT NULL
+  FROM on_path p LEFT JOIN taken t USING (id)
+"""
+GIVE_BACK = """
+WITH uses AS (
+  SELECT q.id, u.amount FROM tenants_quota q
+    JOIN unnest(%(ids)s::text[], %(amounts)s::bigint[], %(windows)s::timestamptz[]) AS u(id, amount, counted_in)
+      ON u.id = q.id AND (q.kind <> 'gpu_seconds' OR q.window_start = u.counted_in)
+    JOIN tenants_project p ON p.id = q.project_id
+   ORDER BY cardinality(p.path), q.kind FOR NO KEY UPDATE OF q
+)
+UPDATE tenants_quota q SET used = q.used - u.amount FROM uses u WHERE q.id = u.id
+"""
+
+
+@dataclass(frozen=True)
+class QuotaRow:
+    """One quota on the path, as it stood when it was asked."""
+
+    id: str
+    kind: str
+    project_id: str
+    used: int
+    limit: int
+    asked: int
+    taken: bool
+
+
+def window_of(now: datetime) -> datetime:
+    """Return the beginning of the calendar month (UTC) that GPU-hours are counted in."""
+    return now.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+
+
+def gate(lease: Lease, *, now: datetime) -> None:
+    """Take concurrent units and GPU-hours for the lease on every node of its project's path."""
+    units = lease.offering.milli_units * lease.quantity
+    take(lease, {QuotaKind.UNITS: units, QuotaKind.GPU_SECONDS: units * lease.max_duration_s}, now=now)
+
+
+def take(lease: Lease, wanted: Mapping[QuotaKind, int], *, now: datetime) -> None:
+    """Raise what the lease holds of each kind to the wanted amount, or raise QuotaExceeded.
+
+    The amounts stand on the lease (`quota_uses`), so that exactly they are given back. The caller saves it.
+    """
+    more = {kind: amount - lease.quota_uses.get(kind, {}).get("amount", 0) for kind, amount in wanted.items()}
+    more = {kind: amount for kind, amount in more.items() if amount > 0}
+    if not more:
+        return
+    window = window_of(now)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            TAKE,
+            {
+                "kinds": [str(kind) for kind in more],
+                "amounts": list(more.values()),
+                "path": lease.project.path,
+                "window": window,
+            },
+        )
+        rows = [QuotaRow(*row) for row in cursor.fetchall()]
+    for row in rows:
+        if not row.taken:
+            raise _refusal(lease, row)
+    for kind in more:
+        lease.quota_uses[kind] = {
+            "amount": wanted[kind],
+            "quotas": [row.id for row in rows if row.kind == kind],
+            "window": window.isoformat(),
+        }
+
+
+def give_back(lease: Lease, *, used_unit_seconds: int) -> None:
+    """Return what the lease held; of its GPU-hours only what it did not use."""
+    ids, amounts, windows = [], [], []
+    for kind, use in lease.quota_uses.items():
+        amount = use["amount"] - (used_unit_seconds if kind == QuotaKind.GPU_SECONDS else 0)
+        for quota in use["quotas"] if amount > 0 else ():
+            ids.append(quota)
+            amounts.append(amount)
+            windows.append(use["window"])
+    if ids:
+        with connection.cursor() as cursor:
+            cursor.execute(GIVE_BACK, {"ids": ids, "amounts": amounts, "windows": windows})
+
+
+SHOWN: dict[str, tuple[str, int, str]] = {
+    QuotaKind.UNITS: ("concurrent units", 1000, "units"),
+    QuotaKind.GPU_SECONDS: ("GPU-hours this month", 3_600_000, "unit hours"),
+    QuotaKind.BURN: ("burn rate", 1_000_000_000, "per hour"),
+}
+
+
+def shown(kind: str, amount: int) -> str:
+    """Write an amount of a kind as people read it, with at most two decimals and no float."""
+    whole, rest = divmod(amount * 100, SHOWN[kind][1])
+    hundredths = whole + (1 if rest else 0)
+    text = f"{hundredths // 100:,}"
+    return text if hundredths % 100 == 0 else f"{text}.{hundredths % 100:02d}".rstrip("0")
+
+
+def _refusal(lease: Lease, row: QuotaRow) -> QuotaExceeded:
+    name, _, unit = SHOWN[row.kind]
+    where = "this project" if row.project_id == lease.project_id else "a project above this one"
+    free = max(row.limit - row.used, 0)
+    extra: dict[str, Any] = {
+        "quota": {"id": row.id, "kind": row.kind, "used": row.used, "limit": row.limit, "asked": row.asked}
+    }
+    return QuotaExceeded(
+        f"The quota of {where} for {name} is {shown(row.kind, row.limit)} {unit}; {shown(row.kind, row.used)} are"
+        f" in use, {shown(row.kind, free)} free, and this asks for {shown(row.kind, row.asked)}.",
+        fix=Fix(
+            "Ask for a smaller slice or a shorter time, release a lease, or ask an owner to raise the quota.",
+            "GET",
+            "/api/v1/quota-usage",
+        ),
+        **extra,
+    )

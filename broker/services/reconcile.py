@@ -1,0 +1,187 @@
+"""Level-triggered: look at one lease, do the next thing it needs, whatever hint led here. Hints may be lost or doubled.
+
+Load under the tenant's wall; act with no transaction open; apply if the row is still as it was loaded.
+"""
+
+from contextlib import suppress
+from datetime import datetime, timedelta
+from functools import cache
+from typing import cast
+
+from django.conf import settings
+from django.db.models import F, Q
+from django.utils.module_loading import import_string
+
+from broker.domain.states import EndReason, LeaseState
+from broker.models import Lease, StaleLease
+from broker.provisioners.base import Observation, Order, Provisioner, Seen, order_name
+from broker.services.capacity import pool_of
+from broker.services.leases import ending, growing, placing
+from broker.services.leases.orders import order_of
+from ports import doorbell
+from tenants.services.walls import as_sweep, as_tenant
+
+CLAIM = timedelta(seconds=20)  # shorter than the sweep's period plus patience; fencing makes expiry safe
+LOOK_AGAIN = timedelta(seconds=10)
+BATCH = 500
+LOST_AFTER = timedelta(seconds=30)  # how long a node may be silent before its leases end
+S = LeaseState
+
+
+@cache
+def _named(path: str) -> Provisioner:
+    return cast(Provisioner, import_string(path)())
+
+
+def provisioner() -> Provisioner:
+    """Return the provisioner of settings.PROVISIONER."""
+    return _named(settings.PROVISIONER)
+
+
+def step(lease_id: str, tenant_id: str, *, now: datetime) -> None:
+    """Do the next thing a lease needs. Safe to call at any time, any number of times, from anywhere."""
+    with as_tenant(tenant_id):
+        lease = Lease.objects.select_related("offering", "project").filter(pk=lease_id).first()
+        if lease is None or lease.state == S.RELEASED:
+            return
+        if _over(lease, now):
+            ending.release(lease, reason=EndReason.EXPIRED, now=now, at=lease.ends_at or lease.end_date)
+            return
+        order = _claim(lease, now) if lease.state in (S.PROVISIONING, S.RELEASING, S.ACTIVE) else None
+    if lease.state == S.QUEUED:
+        placing.serve(pool_of(lease.offering), now=now)
+    elif order is not None:
+        _work(lease, order, now)
+
+
+def _over(lease: Lease, now: datetime) -> bool:
+    end = lease.ends_at if lease.active_at else lease.end_date
+    return end is not None and end <= now and lease.state in (S.QUEUED, S.PROVISIONING, S.ACTIVE)
+
+
+def _claim(lease: Lease, now: datetime) -> Order | None:
+    """Take the lease for ourselves for a while; None when another worker has it."""
+    claimed = Lease.objects.filter(
+        Q(claimed_until=None) | Q(claimed_until__lt=now), pk=lease.pk, state=lease.state, seq=lease.seq
+    ).update(claimed_until=now + CLAIM, tries=F("tries") + 1)
+    return order_of(lease) if claimed else None
+
+
+def _work(lease: Lease, order: Order, now: datetime) -> None:
+    acts = {S.PROVISIONING: provisioner().ensure, S.RELEASING: provisioner().remove}
+    observation = acts.get(S(lease.state), provisioner().observe)(order, now=now)
+    with as_tenant(lease.tenant_id):
+        # Stale: somebody moved it meanwhile; their hint or the sweep brings us back.
+        with suppress(StaleLease):
+            _apply(lease, observation, now)
+        Lease.objects.filter(pk=lease.pk, claimed_until=now + CLAIM).update(claimed_until=None)
+
+
+def _apply(lease: Lease, observation: Observation, now: datetime) -> None:
+    match S(lease.state), observation.seen:
+        case S.PROVISIONING, Seen.READY:
+            _activate(lease, observation, now)
+        case S.PROVISIONING, Seen.REFUSED:
+            ending.release(lease, reason=EndReason.SPEC_REFUSED, now=now, cause=observation.text)
+        case S.PROVISIONING, Seen.LOST:
+            _requeue(lease, observation, now)
+        case S.PROVISIONING, _ if now - lease.at > timedelta(seconds=settings.PROVISION_TIMEOUT_S):
+            ending.release(
+                lease,
+                reason=EndReason.PROVISION_TIMEOUT,
+                now=now,
+                cause=f"not ready within {settings.PROVISION_TIMEOUT_S} s: {observation.text}",
+            )
+        case S.RELEASING, Seen.GONE:
+            ending.finish(lease, now=now)
+        case S.RELEASING, Seen.LOST if now - lease.at > LOST_AFTER:
+            ending.finish(lease, now=now)
+        case S.ACTIVE, Seen.READY:
+            _recovered(lease, now)
+        case S.ACTIVE, Seen.LOST:
+            _lost(lease, observation, now)
+        case S.ACTIVE, Seen.GONE | Seen.REFUSED:
+            ending.release(
+                lease, reason=EndReason.DEVICE_LOST, now=now, cause=observation.text or "its pod is gone"
+            )
+        case _:
+            _look_again(lease, observation, now)
+
+
+def _activate(lease: Lease, observation: Observation, now: datetime) -> None:
+    ends_at = growing.end_of(lease, now)
+    lease.move(
+        S.ACTIVE,
+        now=now,
+        cause=observation.text,
+        active_at=now.replace(microsecond=0),
+        ends_at=ends_at,
+        due_at=ends_at,
+        progress={},
+        tries=0,
+    )
+    until_end = (ends_at - now).total_seconds()
+    if until_end <= 30:
+        doorbell.ring("broker.step", lease.pk, tenant_id=lease.tenant_id, now=now, after_s=max(until_end, 0))
+
+
+def _requeue(lease: Lease, observation: Observation, now: datetime) -> None:
+    """Place it anew: its node was lost before it was ever active, so nothing was charged and nothing runs."""
+    from_generation = lease.generation
+    lease.allocations.filter(released_at=None, generation=from_generation).update(released_at=now)
+    lease.move(S.QUEUED, now=now, cause=observation.text, due_at=now, progress={}, tries=0)
+    doorbell.ring("broker.step", lease.pk, tenant_id=lease.tenant_id, now=now)
+
+
+def _lost(lease: Lease, observation: Observation, now: datetime) -> None:
+    since = observation.last_seen or now
+    if now - since > LOST_AFTER:
+        ending.release(lease, reason=EndReason.DEVICE_LOST, now=now, at=since, cause=observation.text)
+        return
+    if "unreachable" not in lease.conditions:
+        conditions = {**lease.conditions, "unreachable": f"{observation.text} at {since:%H:%M:%S} UTC"}
+        Lease.objects.filter(pk=lease.pk, seq=lease.seq).update(
+            conditions=conditions, version=F("version") + 1
+        )
+    Lease.objects.filter(pk=lease.pk, seq=lease.seq).update(due_at=now + LOOK_AGAIN)
+
+
+def _recovered(lease: Lease, now: datetime) -> None:
+    due = min(lease.ends_at, now + timedelta(minutes=4)) if lease.ends_at else now + timedelta(minutes=4)
+    Lease.objects.filter(pk=lease.pk, seq=lease.seq).update(due_at=due)
+    if lease.conditions:
+        Lease.objects.filter(pk=lease.pk, seq=lease.seq).update(conditions={}, version=F("version") + 1)
+
+
+def _look_again(lease: Lease, observation: Observation, now: datetime) -> None:
+    progress = {"text": observation.text, "percent": observation.percent} if observation.text else {}
+    Lease.objects.filter(pk=lease.pk, seq=lease.seq).update(
+        due_at=now + LOOK_AGAIN, progress=progress, version=F("version") + int(progress != lease.progress)
+    )
+    if observation.again_in_s < LOOK_AGAIN.total_seconds():
+        doorbell.ring(
+            "broker.step", lease.pk, tenant_id=lease.tenant_id, now=now, after_s=observation.again_in_s
+        )
+
+
+def due(*, now: datetime) -> list[tuple[str, str]]:
+    """Return (lease, tenant) of every lease somebody should look at now."""
+    with as_sweep():
+        rows = Lease.objects.filter(Q(claimed_until=None) | Q(claimed_until__lt=now), due_at__lte=now)
+        return list(rows.order_by("due_at").values_list("id", "tenant_id")[:BATCH])
+
+
+def all_live() -> list[tuple[str, str]]:
+    """Return (lease, tenant) of every lease that is not over."""
+    with as_sweep():
+        return list(Lease.objects.live().order_by("id").values_list("id", "tenant_id"))
+
+
+def remove_orphans(*, now: datetime) -> int:
+    """Take down whatever the cluster runs that no live lease accounts for; return how many."""
+    with as_sweep():
+        live = {order_name(pk, g) for pk, g in Lease.objects.live().values_list("id", "generation")}
+    orphans = provisioner().orphans(live)
+    for name in orphans:
+        provisioner().remove_orphan(name, now=now)
+    return len(orphans)
