@@ -22,6 +22,8 @@ BEGIN
     CREATE ROLE gpubroker_door NOLOGIN NOSUPERUSER NOBYPASSRLS;
   END IF;
 END $$;
+-- An administrator who is no superuser speaks for the owner below, and hands it the database, as its member.
+GRANT gpubroker_owner TO CURRENT_USER;
 GRANT gpubroker_staff, gpubroker_sweep, gpubroker_door TO gpubroker_web, gpubroker_worker;
 -- The owner hands views to the sweep role, so that a view sees what that role may see.
 GRANT gpubroker_sweep, gpubroker_door TO gpubroker_owner;

@@ -88,7 +88,7 @@ def find_postgres(account: Account | None, *, major: int | None = None) -> Postg
         seen.append(found.version)
     if major is not None:
         raise Complaint(
-            f"The data folder was written by PostgreSQL {major}, this machine has {', '.join(seen) or 'none'}.\n"
+            f"The data were written by PostgreSQL {major}, this machine has {', '.join(seen) or 'none'}.\n"
             f"Install PostgreSQL {major}, or begin anew and lose the data: make run FRESH=1"
         )
     raise Complaint(

@@ -38,12 +38,12 @@ def use_a_new_enough_python():
         f"gpubroker needs Python 3.11 or newer; {sys.executable} is {sys.version.split()[0]}, "
         "and no python3.11 is on the path.\n"
         "Install one (Debian 12: apt-get install python3 python3-venv), or name it:\n"
-        "make run PYTHON=/path/to/python3.11" % (sys.executable, sys.version_info[0], sys.version_info[1])
+        "make run PYTHON=/path/to/python3.11"
     )
 
 
 def need_venv():
-    """Pass when venv can work: Debian splits it from python3, and without it half an environment comes out."""
+    """Pass when venv can work: Debian splits it from python3, and half an environment helps nobody."""
     missing = [name for name in ("venv", "ensurepip") if importlib.util.find_spec(name) is None]
     if missing:
         version = f"{sys.version_info[0]}.{sys.version_info[1]}"

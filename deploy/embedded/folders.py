@@ -94,7 +94,7 @@ def prepare(data: Path, *, servers: Account | None, products: Account | None) ->
     if servers and not servers.can("test", "-w", str(folders.valkey)):
         raise Complaint(
             f"The user {servers.name}, whom PostgreSQL runs as, cannot reach {folders.data}.\n"
-            "A folder above it is closed to other users. Choose another: make run DATA=/var/lib/gpubroker/mine"
+            "A folder above it is closed to others. Choose another: make run DATA=/var/lib/gpubroker/mine"
         )
     free = shutil.disk_usage(folders.data).free
     if free < NEEDED_BYTES:

@@ -13,8 +13,7 @@ from deploy.embedded.supervisor import Supervisor
 def prepare(product: Product, supervisor: Supervisor) -> dict[str, Any]:
     """Do what is missing, and only that; return what the seed said, now or at an earlier start."""
     server, answer = product.server, product.folders.data / "demo.json"
-    roles.make_roles(server)
-    new = roles.make_database(server)
+    new = roles.prepare_database(server)
     wanted = migrations.fingerprint()
     # The note lies on the database itself, so it cannot outlive it or be true of another one.
     if roles.note(server, roles.DATABASE) != wanted:

@@ -2,6 +2,7 @@
 
 import hashlib
 import hmac
+from contextlib import suppress
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
@@ -9,10 +10,11 @@ import psycopg
 from psycopg import sql
 
 from deploy.embedded.complaint import Complaint
+from deploy.embedded.folders import CHECKOUT
 
 DATABASE = "gpubroker"
 OWNER, WEB, WORKER = LOGINS = ("gpubroker_owner", "gpubroker_web", "gpubroker_worker")
-POWERS = ("gpubroker_staff", "gpubroker_sweep", "gpubroker_door")
+ROLES = CHECKOUT / "deploy" / "roles.sql"
 # Two starts, or a start and a test run, on one server must not make the roles at the same moment.
 MAKING_ROLES = 7_450_215_001
 
@@ -48,78 +50,63 @@ class Server:
             ) from failure
 
 
-def make_roles(server: Server) -> None:
-    """Create the roles, or bring them to what they must be."""
-    with server.as_administrator() as connection:
-        connection.execute("SELECT pg_advisory_lock(%s)", [MAKING_ROLES])
-        try:
-            for role in (*LOGINS, *POWERS):
-                _make_role(connection, role, server.password(role) if role in LOGINS else None)
-            for login in (WEB, WORKER):
-                for power in POWERS:
-                    connection.execute(
-                        sql.SQL("GRANT {} TO {}").format(sql.Identifier(power), sql.Identifier(login))
+def prepare_database(server: Server, name: str = DATABASE) -> bool:
+    """Bring roles and database to what they must be; tell whether the database is new."""
+    try:
+        with server.as_administrator() as connection:
+            # Held to the end: roles belong to the whole server, and two who make them at once collide.
+            connection.execute("SELECT pg_advisory_lock(%s)", [MAKING_ROLES])
+            found = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [name]).fetchone()
+            if not found:
+                connection.execute(
+                    sql.SQL("CREATE DATABASE {} TEMPLATE template0 ENCODING 'UTF8'").format(
+                        sql.Identifier(name)
                     )
-        except psycopg.errors.InsufficientPrivilege as failure:
-            raise Complaint(
-                f"The login of DATABASE_URL lacks rights: {failure.diag.message_primary}.\n"
-                "It must create roles and databases: use a superuser, or ALTER ROLE … CREATEROLE CREATEDB."
-            ) from failure
+                )
+            _make_roles(server, name)
+            for statement in (
+                "ALTER DATABASE {0} OWNER TO {1}",
+                "REVOKE ALL ON DATABASE {0} FROM PUBLIC",
+                "GRANT CONNECT, TEMPORARY ON DATABASE {0} TO {2}, {3}",
+            ):
+                connection.execute(
+                    sql.SQL(statement).format(*map(sql.Identifier, (name, OWNER, WEB, WORKER)))
+                )
+    except psycopg.errors.InsufficientPrivilege as failure:
+        raise Complaint(
+            f"The login of DATABASE_URL lacks rights: {failure.diag.message_primary}.\n"
+            "It must create roles and databases: use a superuser, or ALTER ROLE … CREATEROLE CREATEDB."
+        ) from failure
+    return not found
 
 
-def _make_role(connection: psycopg.Connection[tuple[object, ...]], role: str, password: str | None) -> None:
-    found = connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [role]).fetchone()
-    # NOINHERIT: a power counts only inside a transaction that took it with SET LOCAL ROLE.
-    connection.execute(
-        sql.SQL("{} ROLE {} {} NOINHERIT NOCREATEDB NOCREATEROLE {}").format(
-            sql.SQL("ALTER" if found else "CREATE"),
-            sql.Identifier(role),
-            sql.SQL("LOGIN PASSWORD {}").format(sql.Literal(password)) if password else sql.SQL("NOLOGIN"),
-            # Only a superuser may even name these two; a new role has neither anyway.
-            sql.SQL("NOSUPERUSER NOBYPASSRLS" if _is_superuser(connection) else ""),
-        )
-    )
-
-
-def _is_superuser(connection: psycopg.Connection[tuple[object, ...]]) -> bool:
-    row = connection.execute("SELECT rolsuper FROM pg_roles WHERE rolname = current_user").fetchone()
-    return bool(row and row[0])
-
-
-def make_database(server: Server, name: str = DATABASE, *, template: str | None = None) -> bool:
-    """Create a database that the owner owns, with the extensions; tell whether it is new."""
-    with server.as_administrator() as connection:
-        if connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [name]).fetchone():
-            return False
-        # To hand a database to a role, an administrator who is no superuser must be a member of it.
-        if not _is_superuser(connection):
-            connection.execute(sql.SQL("GRANT {} TO CURRENT_USER").format(sql.Identifier(OWNER)))
-        connection.execute(
-            sql.SQL("CREATE DATABASE {} OWNER {} TEMPLATE {} ENCODING 'UTF8'").format(
-                sql.Identifier(name), sql.Identifier(OWNER), sql.Identifier(template or "template1")
-            )
-        )
-        connection.execute(sql.SQL("REVOKE ALL ON DATABASE {} FROM PUBLIC").format(sql.Identifier(name)))
-        connection.execute(
-            sql.SQL("GRANT CONNECT, TEMPORARY ON DATABASE {} TO {}, {}").format(
-                *map(sql.Identifier, (name, WEB, WORKER))
-            )
-        )
-    if template is None:
-        make_extensions(server, name)
-    return True
-
-
-def make_extensions(server: Server, name: str) -> None:
-    """Add what the tables need (btree_gist) and what an operator likes to have."""
+def _make_roles(server: Server, name: str) -> None:
+    """Run the administrator's file in the database and give the logins their passwords."""
     with server.as_administrator(name) as connection:
-        connection.execute("CREATE EXTENSION IF NOT EXISTS btree_gist")
-        try:
+        connection.execute(ROLES.read_bytes())
+        for login in LOGINS:
+            connection.execute(
+                sql.SQL("ALTER ROLE {} PASSWORD {}").format(
+                    sql.Identifier(login), sql.Literal(server.password(login))
+                )
+            )
+        # Nice to have; a hosted server may not offer it or not let us.
+        with suppress(
+            psycopg.errors.InsufficientPrivilege,
+            psycopg.errors.FeatureNotSupported,
+            psycopg.errors.UndefinedFile,
+        ):
             connection.execute("CREATE EXTENSION IF NOT EXISTS pg_stat_statements")
-        except (psycopg.errors.InsufficientPrivilege, psycopg.errors.FeatureNotSupported):
-            return  # nice to have; a hosted server may not offer it
-        except psycopg.errors.UndefinedFile:
-            return
+
+
+def clone_database(server: Server, name: str, *, template: str) -> None:
+    """Copy a database, rows and rights included."""
+    with server.as_administrator() as connection:
+        connection.execute(
+            sql.SQL("CREATE DATABASE {} OWNER {} TEMPLATE {}").format(
+                *map(sql.Identifier, (name, OWNER, template))
+            )
+        )
 
 
 def drop_database(server: Server, name: str) -> None:

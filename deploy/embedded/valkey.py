@@ -40,10 +40,14 @@ class Valkey:
     def answers(self, process: Process | None = None) -> bool:
         """Tell whether it says PONG; while it still loads its file it does not."""
         try:
-            with socket.socket(socket.AF_UNIX) as door:
-                door.settimeout(2)
-                door.connect(str(self.socket))
-                door.sendall(b"PING\r\n")
-                return door.recv(16).startswith(b"+PONG")
+            return self.say(b"PING").startswith(b"+PONG")
         except OSError:
             return False
+
+    def say(self, command: bytes) -> bytes:
+        """Send one command and return the start of its answer."""
+        with socket.socket(socket.AF_UNIX) as door:
+            door.settimeout(2)
+            door.connect(str(self.socket))
+            door.sendall(command + b"\r\n")
+            return door.recv(256)

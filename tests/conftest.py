@@ -1,0 +1,142 @@
+"""The ground under every test: settings, databases, a queue, and what this machine cannot run."""
+
+import os
+import shutil
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from deploy.embedded import account, binaries
+from deploy.embedded.process import Process
+from deploy.embedded.roles import OWNER, WEB
+from deploy.embedded.valkey import Valkey
+from tests import ground
+from tests.database import (
+    django_db_setup as django_db_setup,
+)
+from tests.database import (
+    own_database as own_database,
+)
+from tests.database import (
+    template_database as template_database,
+)
+from tests.database import (
+    transactional_db as transactional_db,
+)
+from tests.database import worker_database
+
+HERE = Path(__file__).parent
+IS_WORKER = "PYTEST_XDIST_WORKER" in os.environ
+
+
+def needs() -> dict[str, tuple[bool, str]]:
+    """Tell, for each folder that not every machine can run, whether this one can and what it lacks."""
+    cluster = Path(os.environ.get("CONTROLPLANE", "build/controlplane"))
+    return {
+        "browser": (
+            bool(shutil.which("chromium") or shutil.which("chromium-browser")),
+            "no chromium; apt-get install chromium adds them",
+        ),
+        "cluster": (
+            (cluster / "kube-apiserver").exists(),
+            "no Kubernetes control plane; make controlplane adds them",
+        ),
+    }
+
+
+def left_out() -> dict[str, str]:
+    """Return the folders of tests that this machine cannot run, and why."""
+    return {name: why for name, (can, why) in needs().items() if not can and (HERE / name).is_dir()}
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Set the product's settings before anything imports them; tests without Django pay nothing."""
+    if not config.pluginmanager.has_plugin("django"):
+        return
+    server, name = ground.server(), worker_database()
+    os.environ.update(
+        {
+            "DJANGO_SETTINGS_MODULE": "config.settings",
+            "GPUBROKER_DATABASE_URL": server.login(WEB, name),
+            "GPUBROKER_OWNER_DATABASE_URL": server.login(OWNER, name),
+            "GPUBROKER_SECRET_KEY": "tests only: signs nothing that anybody else would accept",
+            "GPUBROKER_BROKER_URL": f"redis+socket://{ground.folder()}/nobody-listens.sock",
+            "GPUBROKER_DATA_DIR": str(ground.folder() / "files"),
+            "GPUBROKER_SECURE_COOKIES": "false",
+        }
+    )
+    import django
+
+    django.setup()
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what this machine cannot run, and refuse tests that would empty tables."""
+    absent = [HERE / name for name in left_out()]
+    gone = [item for item in items if any(folder in item.path.parents for folder in absent)]
+    if gone:
+        config.hook.pytest_deselected(items=gone)
+        items[:] = [item for item in items if item not in gone]
+    for item in items:
+        mark = item.get_closest_marker("django_db")
+        if mark and (mark.kwargs.get("transaction") or mark.args):
+            raise pytest.UsageError(
+                f"{item.nodeid}: tests that commit take own_database, not transaction=True"
+            )
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say in one line each what was left out and how to add it."""
+    for name, why in left_out().items():
+        terminalreporter.write_line(f"left out: tests/{name}: {why}", yellow=True)
+    if outcome := os.environ.get("EARLIER_OUTCOME"):
+        terminalreporter.write_line(outcome, red=True)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """End the session's server with the session."""
+    if IS_WORKER or "TEST_SESSION" not in os.environ:
+        return
+    pid_file = ground.folder() / "guardian"
+    if pid_file.exists():
+        guardian = int(pid_file.read_text())
+        with suppress(ProcessLookupError):
+            os.kill(guardian, signal.SIGTERM)
+        end = time.monotonic() + 20
+        while Path(f"/proc/{guardian}").exists() and time.monotonic() < end:
+            with suppress(ChildProcessError):
+                os.waitpid(guardian, os.WNOHANG)
+            time.sleep(0.02)
+    shutil.rmtree(ground.folder(), ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def valkey_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Valkey]:
+    """Start this worker's own Valkey, in memory only."""
+    servers = account.unprivileged()
+    places = ground.folder() / f"valkey-{os.getpid()}"
+    places.mkdir()
+    account.give(places, servers)
+    ground.folder().chmod(0o711)
+    server = Valkey(binaries.find_valkey(servers), places, places, servers, keep=False)
+    process = Process(server.part(), places / "valkey.log")
+    process.start()
+    try:
+        while not server.answers():
+            assert process.alive, process.last_words()
+            time.sleep(0.01)
+        yield server
+    finally:
+        process.send(signal.SIGTERM)
+        process.popen.wait(10)
+
+
+@pytest.fixture
+def valkey_url(valkey_server: Valkey) -> str:
+    """Return the address of an empty Valkey."""
+    valkey_server.say(b"FLUSHALL")
+    return valkey_server.url

@@ -1,0 +1,128 @@
+"""Databases for tests: migrated once, cloned for every worker and for every test that wants its own."""
+
+import itertools
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pytest
+
+from deploy.embedded import roles
+from deploy.embedded.roles import OWNER, WEB, WORKER, Server
+from tests import ground
+
+if TYPE_CHECKING:
+    from pytest_django import DjangoDbBlocker
+
+_numbers = itertools.count()
+
+
+@dataclass(frozen=True)
+class OwnDatabase:
+    """A test's own database: commits are real, threads and processes may come in."""
+
+    name: str
+    server: Server
+
+    @property
+    def web_url(self) -> str:
+        return self.server.login(WEB, self.name)
+
+    @property
+    def worker_url(self) -> str:
+        return self.server.login(WORKER, self.name)
+
+    @property
+    def owner_url(self) -> str:
+        return self.server.login(OWNER, self.name)
+
+
+@contextmanager
+def pointed_at(name: str) -> Iterator[None]:
+    """Let both aliases, in this thread and in new ones, speak to another database."""
+    from django.db import connections
+
+    before = {alias: connections.settings[alias]["NAME"] for alias in connections}
+    try:
+        _point(dict.fromkeys(before, name))
+        yield
+    finally:
+        _point(before)
+
+
+def _point(names: dict[str, str]) -> None:
+    from django.db import connections
+
+    for alias, name in names.items():
+        connections[alias].close()
+        # The one dict that this thread's connection and every later one read.
+        connections.settings[alias]["NAME"] = name
+        connections[alias].settings_dict["NAME"] = name
+
+
+def clone(name: str) -> Server:
+    """Make a database from the template."""
+    server = ground.server()
+    with ground.turn("cloning"):  # PostgreSQL copies a template only while nobody else does
+        roles.clone_database(server, name, template=ground.template_name())
+    return server
+
+
+@pytest.fixture(scope="session")
+def template_database(django_db_blocker: "DjangoDbBlocker") -> str:
+    """Migrate one database as its owner, unless an earlier session or another worker did."""
+    from django.core.management import call_command
+
+    ground.need_server()
+    server, name = ground.server(), ground.template_name()
+    with ground.turn("migrating"):
+        if roles.note(server, name) == "ready":
+            return name
+        roles.drop_database(server, name)
+        roles.prepare_database(server, name)
+        with django_db_blocker.unblock(), pointed_at(name):
+            call_command("migrate", database="owner", verbosity=0, interactive=False)
+        roles.write_note(server, name, "ready")
+    return name
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(template_database: str) -> Iterator[None]:
+    """Give this worker its clone; the aliases log in as web and owner, never as administrator."""
+    name = worker_database()
+    server = clone(name)
+    yield
+    from django.db import connections
+
+    for alias in connections:
+        connections[alias].close()
+    roles.drop_database(server, name)
+
+
+@pytest.fixture
+def own_database(
+    template_database: str, request: pytest.FixtureRequest, django_db_blocker: "DjangoDbBlocker"
+) -> Iterator[OwnDatabase]:
+    """Give a test a database of its own, for real commits and for threads; dropped afterwards."""
+    if request.node.get_closest_marker("django_db"):
+        pytest.fail("own_database and django_db exclude each other: the mark would keep its transaction open")
+    name = ground.database_name(f"{os.environ.get('PYTEST_XDIST_WORKER', 'own')}_{next(_numbers)}")
+    server = clone(name)
+    try:
+        with django_db_blocker.unblock(), pointed_at(name):
+            yield OwnDatabase(name, server)
+    finally:
+        roles.drop_database(server, name)
+
+
+@pytest.fixture
+def transactional_db() -> None:
+    """Refuse what would empty tables: append-only tables cannot be, and a clone is quicker."""
+    pytest.fail("Tests that commit take own_database; nothing here is ever truncated.")
+
+
+def worker_database() -> str:
+    """Name this worker's database."""
+    return ground.database_name(os.environ.get("PYTEST_XDIST_WORKER", "main"))

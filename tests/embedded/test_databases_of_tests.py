@@ -1,0 +1,81 @@
+"""The databases that every other test trusts."""
+
+import threading
+
+import pytest
+from django.contrib.contenttypes.models import ContentType
+from django.db import connection, connections
+from kombu import Connection
+
+from tests.database import OwnDatabase
+
+
+def roles_of(alias: str) -> tuple[str, bool, bool]:
+    with connections[alias].cursor() as cursor:
+        cursor.execute(
+            "SELECT current_user, rolsuper, rolbypassrls FROM pg_roles WHERE rolname = current_user"
+        )
+        row = cursor.fetchone()
+    assert row
+    return row[0], row[1], row[2]
+
+
+@pytest.mark.django_db(databases=["default", "owner"])
+def test_tests_log_in_as_the_application_and_never_as_superuser() -> None:
+    assert roles_of("default") == ("gpubroker_web", False, False)
+    assert roles_of("owner") == ("gpubroker_owner", False, False)
+
+
+@pytest.mark.django_db
+def test_the_application_owns_no_table() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT DISTINCT tableowner FROM pg_tables WHERE schemaname = 'public'")
+        owners = {row[0] for row in cursor.fetchall()}
+    assert owners == {"gpubroker_owner"}
+
+
+def count_own_tables() -> int:
+    with connections["owner"].cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM pg_tables WHERE tablename LIKE 'scratch%%'")
+        row = cursor.fetchone()
+    assert row
+    return int(row[0])
+
+
+@pytest.mark.parametrize("run", [1, 2])
+def test_what_a_test_commits_in_its_own_database_is_gone_for_the_next(
+    own_database: OwnDatabase, run: int
+) -> None:
+    assert count_own_tables() == 0
+    with connections["owner"].cursor() as cursor:
+        cursor.execute("CREATE TABLE scratch (id int)")
+    connections["owner"].close()
+    assert count_own_tables() == 1
+
+
+def test_threads_see_what_was_committed_in_an_own_database(own_database: OwnDatabase) -> None:
+    seen: list[str] = []
+
+    def look() -> None:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT current_database()")
+            seen.append(cursor.fetchone()[0])
+        connection.close()
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    thread.join()
+    assert seen == [own_database.name]
+
+
+@pytest.mark.django_db
+def test_a_marked_test_finds_the_migrated_tables() -> None:
+    assert ContentType.objects.count() >= 0
+
+
+@pytest.mark.parametrize("run", [1, 2])
+def test_the_queue_of_a_test_starts_empty(valkey_url: str, run: int) -> None:
+    with Connection(valkey_url) as queue:
+        hints = queue.SimpleQueue("hints")
+        hints.put({"run": run})
+        assert hints.qsize() == 1

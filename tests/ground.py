@@ -1,0 +1,120 @@
+"""What a test session stands on: which server, which database names, which turn."""
+
+import fcntl
+import hashlib
+import os
+import secrets
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
+
+from deploy.embedded import account, binaries, migrations, roles
+from deploy.embedded.postgres import Cluster
+from deploy.embedded.roles import Server
+
+CHECKOUT = Path(__file__).resolve().parents[1]
+KEPT = CHECKOUT / "build" / "tests"
+# Nothing of a test outlives the machine, so nothing waits for the disk.
+CARELESS = {
+    "fsync": "off",
+    "synchronous_commit": "off",
+    "full_page_writes": "off",
+    "autovacuum": "off",
+    "max_wal_senders": "0",
+    "wal_level": "minimal",
+    "log_min_messages": "fatal",
+}
+
+
+def folder() -> Path:
+    """Return this session's own folder; the workers of a session share one."""
+    if "TEST_SESSION" not in os.environ:
+        os.environ["TEST_SESSION"] = tempfile.mkdtemp(prefix="gpubroker-test-")
+        os.environ["TEST_SESSION_PROCESS"] = str(os.getpid())
+    return Path(os.environ["TEST_SESSION"])
+
+
+@contextmanager
+def turn(name: str) -> Iterator[None]:
+    """Do something once at a time among the workers of this session."""
+    with (folder() / name).open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        yield
+
+
+def administrator() -> Path:
+    """Return the file with the password of every test cluster, kept because the clusters are kept."""
+    file = KEPT / "administrator"
+    if not file.exists():
+        KEPT.mkdir(parents=True, exist_ok=True)
+        new = KEPT / f"administrator.{os.getpid()}"
+        new.touch(mode=0o600)
+        new.write_text(secrets.token_urlsafe(24))
+        with suppress(FileExistsError):  # of two sessions that start at once, the first one wins
+            os.link(new, file)
+        new.unlink()
+    return file
+
+
+@cache
+def cluster() -> Cluster:
+    """Return the session's embedded cluster, which need not run yet."""
+    servers = account.unprivileged()
+    programs = binaries.find_postgres(servers)
+    places = folder()
+    return Cluster(programs, places / "postgres", places, administrator(), servers, CARELESS)
+
+
+@cache
+def server() -> Server:
+    """Return the server to use: DATABASE_URL when a person named one, else the embedded one."""
+    return Server(os.environ.get("DATABASE_URL") or cluster().url())
+
+
+def template_name() -> str:
+    """Name the database that has every migration and no row."""
+    return f"gpubroker_template_{migrations.fingerprint()}"
+
+
+def cluster_key() -> str:
+    """Name what a kept cluster must match to be used again."""
+    digest = hashlib.sha256(Path(roles.__file__).read_bytes() + roles.ROLES.read_bytes())
+    return f"{cluster().programs.version}-{migrations.fingerprint()}-{digest.hexdigest()[:8]}"
+
+
+def database_name(suffix: str) -> str:
+    """Name a database of this session; two sessions on one server never meet."""
+    folder()
+    return f"gpubroker_test_{os.environ['TEST_SESSION_PROCESS']}_{suffix}"
+
+
+def need_server() -> None:
+    """Start the session's embedded server when nobody has yet."""
+    if os.environ.get("DATABASE_URL"):
+        return
+    with turn("starting"):
+        if cluster().answers():
+            return
+        guardian = _spawn_guardian()
+        (folder() / "guardian").write_text(str(guardian))
+        while not cluster().answers():
+            if os.waitpid(guardian, os.WNOHANG) != (0, 0):
+                raise RuntimeError((folder() / "guardian.log").read_text())
+            time.sleep(0.02)
+
+
+def _spawn_guardian() -> int:
+    """Start the server's keeper: a process of its own, which outlives the worker that came first."""
+    log = str(folder() / "guardian.log")
+    writing = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+    return os.posix_spawn(
+        sys.executable,
+        [sys.executable, "-m", "tests.guardian"],
+        {**os.environ, "PYTHONPATH": str(CHECKOUT)},
+        file_actions=[(os.POSIX_SPAWN_OPEN, 1, log, writing, 0o600), (os.POSIX_SPAWN_DUP2, 1, 2)],
+        setsid=True,
+    )
