@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from billing.domain.money import (
@@ -44,6 +44,7 @@ def test_one_unit_has_as_many_minor_units_as_the_currency_has_decimals(currency:
     assert Money.of_exact(EXACT_PER_UNIT, currency) == Money(minor, currency)
 
 
+@settings(max_examples=40)
 @given(numbers, currencies)
 def test_what_is_set_aside_covers_the_charge_by_less_than_one_minor_unit(exact: int, currency: str) -> None:
     exponent = exponent_of(currency)
@@ -52,6 +53,7 @@ def test_what_is_set_aside_covers_the_charge_by_less_than_one_minor_unit(exact: 
     assert up - to_minor(exact, exponent) in (0, 1)
 
 
+@settings(max_examples=40)
 @given(numbers, numbers, currencies)
 def test_adding_taking_away_and_negating_agree(one: int, other: int, currency: str) -> None:
     a, b = Money(one, currency), Money(other, currency)
@@ -105,6 +107,7 @@ def test_people_read_the_symbol_groups_of_three_and_a_real_minus(
     assert shown(minor, currency) == str(Money(minor, currency)) == text
 
 
+@settings(max_examples=40)
 @given(numbers, st.integers(min_value=0, max_value=9))
 def test_a_number_written_with_decimals_reads_back_as_itself(value: int, decimals: int) -> None:
     text = fixed_point(value, decimals)

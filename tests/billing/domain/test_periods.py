@@ -18,7 +18,7 @@ def utc(*parts: int) -> datetime:
     return datetime(*parts, tzinfo=UTC)  # type: ignore[arg-type,misc]
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(zones, instants, anchors)
 def test_every_instant_lies_in_the_one_month_that_claims_it(tz: str, instant: datetime, anchor: int) -> None:
     month = month_of(tz, instant, anchor=anchor)
@@ -29,7 +29,7 @@ def test_every_instant_lies_in_the_one_month_that_claims_it(tz: str, instant: da
     assert month_of(tz, month.start - SECOND, anchor=anchor).end == month.start
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(zones, instants, st.integers(min_value=1, max_value=1500), anchors)
 def test_months_tile_the_line_without_gap_or_overlap(
     tz: str, start: datetime, days: int, anchor: int
@@ -98,6 +98,7 @@ def test_no_month_is_listed_for_no_time() -> None:
     assert list(months_between("UTC", utc(2026, 1, 1), utc(2026, 1, 1))) == []
 
 
+@settings(max_examples=40)
 @given(st.lists(instants, min_size=4, max_size=4, unique=True), instants)
 def test_an_intersection_holds_exactly_what_both_hold(ends: list[datetime], probe: datetime) -> None:
     one, other = Period(*sorted(ends[:2])), Period(*sorted(ends[2:]))

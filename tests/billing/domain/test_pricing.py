@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from billing.domain.money import EXACT_PER_UNIT, EXPONENTS, exponent_of, to_minor
@@ -19,12 +19,14 @@ def test_an_hour_costs_its_hourly_price() -> None:
     assert cost(3600, quantity=1, nano_per_hour=2_000_000_000) == 2 * EXACT_PER_UNIT
 
 
+@settings(max_examples=40)
 @given(seconds, seconds, quantities, prices)
 def test_time_cut_in_two_costs_what_it_cost_whole(one: int, other: int, quantity: int, price: int) -> None:
     whole = cost(one + other, quantity=quantity, nano_per_hour=price)
     assert whole == sum(cost(part, quantity=quantity, nano_per_hour=price) for part in (one, other))
 
 
+@settings(max_examples=40)
 @given(seconds, quantities, prices, currencies)
 def test_what_is_held_always_covers_what_is_charged(
     time: int, quantity: int, price: int, currency: str
@@ -34,6 +36,7 @@ def test_what_is_held_always_covers_what_is_charged(
     assert charged <= held <= charged + 1
 
 
+@settings(max_examples=40)
 @given(st.integers(min_value=0, max_value=10**9), quantities, prices, currencies)
 def test_money_lasts_to_the_second_and_not_one_longer(
     minor: int, quantity: int, price: int, currency: str

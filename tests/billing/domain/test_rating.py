@@ -88,7 +88,7 @@ def by_key(rated: Rated) -> dict[object, int]:
     return {(c.lease, c.seq, c.version, c.period): c.exact_num for c in rated.charges if c.exact_num}
 
 
-@settings(max_examples=60)
+@settings(max_examples=20)
 @given(lives(), catalogues(), borders)
 def test_charges_are_what_every_single_second_costs(
     steps: list[Step], prices: list[Price], cuts: list[int]
@@ -98,7 +98,7 @@ def test_charges_are_what_every_single_second_costs(
     assert len(rated.charges) == len({(c.lease, c.seq, c.version, c.period) for c in rated.charges})
 
 
-@settings(max_examples=60)
+@settings(max_examples=20)
 @given(lives(), catalogues(), borders)
 def test_every_active_second_of_every_unit_is_charged_once(
     steps: list[Step], prices: list[Price], cuts: list[int]
@@ -109,7 +109,7 @@ def test_every_active_second_of_every_unit_is_charged_once(
     assert rated.unrated == ()
 
 
-@settings(max_examples=60)
+@settings(max_examples=20)
 @given(lives(), catalogues(), borders, st.randoms(use_true_random=False))
 def test_the_order_of_ingestion_changes_nothing(
     steps: list[Step], prices: list[Price], cuts: list[int], random: object
@@ -121,7 +121,7 @@ def test_the_order_of_ingestion_changes_nothing(
     assert rate(mixed[0], mixed[1], dict(mixed[2])) == before
 
 
-@settings(max_examples=60)
+@settings(max_examples=20)
 @given(lives(), catalogues(), st.integers(1, 119))
 def test_a_tick_or_a_border_or_a_price_that_goes_on_changes_no_total(
     steps: list[Step], prices: list[Price], cut: int
@@ -148,7 +148,7 @@ def test_a_tick_or_a_border_or_a_price_that_goes_on_changes_no_total(
     assert sum(c.exact_num for c in rate(steps, prices, periods(-1, cut, 121)).charges) == expected
 
 
-@settings(max_examples=40)
+@settings(max_examples=15)
 @given(lives(), catalogues(), st.sampled_from(RARE))
 def test_a_time_zone_moves_seconds_between_months_but_never_their_sum(
     steps: list[Step], prices: list[Price], tz: str

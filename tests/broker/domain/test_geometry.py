@@ -1,5 +1,7 @@
+from functools import cache
+
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from broker.domain.geometry import EMPTY, CardState, Geometry, Held, faults, state_of
@@ -15,6 +17,7 @@ def seats(profiles: tuple[Profile, ...]) -> list[Seat]:
     return [(profile, placement) for profile in profiles for placement in profile.placements]
 
 
+@cache
 def reachable(profiles: tuple[Profile, ...]) -> set[Geometry]:
     seen, todo = {Geometry()}, [Geometry()]
     while todo:
@@ -43,6 +46,7 @@ def test_no_reachable_h100_hands_out_more_compute_than_the_card_has() -> None:
     assert max(card.state.compute for card in reachable(plain(H100))) == 7
 
 
+@settings(max_examples=40)
 @given(st.lists(st.sampled_from(seats(H100.profiles)), max_size=12))
 def test_the_state_decides_exactly_what_the_full_geometry_decides(asked: list[Seat]) -> None:
     card, state = Geometry(), EMPTY
@@ -54,6 +58,7 @@ def test_the_state_decides_exactly_what_the_full_geometry_decides(asked: list[Se
     assert faults(card, grid=H100.grid) == ()
 
 
+@settings(max_examples=40)
 @given(st.lists(st.sampled_from(seats((*H100.profiles, H100.whole))), max_size=12), st.randoms())
 def test_giving_back_everything_in_any_order_leaves_an_empty_card(asked: list[Seat], random: object) -> None:
     card, state = Geometry(), EMPTY

@@ -1,7 +1,7 @@
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from broker.domain.geometry import EMPTY, CardState, Geometry, Held, state_of
@@ -43,6 +43,7 @@ def packings(state: CardState, offered: tuple[Profile, ...]) -> Iterator[tuple[P
                     yield (profile, *rest)
 
 
+@settings(max_examples=40)
 @given(states(A30), st.sets(st.sampled_from((*A30.profiles, A30.whole)), max_size=4))
 def test_fragmented_units_are_those_the_best_of_all_packings_leaves_over(
     state: CardState, offered: set[Profile]
@@ -52,6 +53,7 @@ def test_fragmented_units_are_those_the_best_of_all_packings_leaves_over(
     assert fragmented_units(state, choice, grid=4) == 4 - state.mask.bit_count() - most
 
 
+@settings(max_examples=40)
 @given(states(A30), st.sampled_from((*A30.profiles, A30.whole)))
 def test_room_for_a_profile_is_the_longest_of_all_ways_to_place_it(
     state: CardState, profile: Profile

@@ -38,7 +38,7 @@ def at(profile: Profile, start: int) -> Held:
     return Held(profile.placed_at(start), profile)
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(st.lists(st.sampled_from(ANYTHING), max_size=24))
 def test_placements_never_overlap_and_are_always_legal(requests: list[Profile]) -> None:
     pool = PoolIndex(H100, empty(nodes=2, per_node=1))
@@ -54,7 +54,7 @@ def test_placements_never_overlap_and_are_always_legal(requests: list[Profile]) 
         assert pool.card(gpu).state == geometry.state
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(st.lists(st.sampled_from(ANYTHING), max_size=16), st.randoms(use_true_random=False))
 def test_an_index_kept_through_holds_and_releases_chooses_as_a_fresh_one(
     requests: list[Profile], random: object
@@ -158,7 +158,7 @@ def test_a_seat_that_is_taken_or_not_held_is_refused() -> None:
         pool.hold(seat, ONE)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(
     st.lists(st.sampled_from(H100.profiles), max_size=10),
     st.sampled_from((*H100.profiles, H100.whole)),
