@@ -1,4 +1,4 @@
-from billing.models.charges import BillingRun, RatedCharge
+from billing.models.charges import BillingRun, RatedCharge, RatingMark
 from billing.models.invoices import Invoice, InvoiceLine, InvoiceSeries, InvoiceStatus
 from billing.models.periods import BillingPeriod
 from billing.models.prices import PriceVersion, RateCard
@@ -13,4 +13,5 @@ __all__ = [
     "PriceVersion",
     "RateCard",
     "RatedCharge",
+    "RatingMark",
 ]

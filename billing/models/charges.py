@@ -4,6 +4,8 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
+from tenants.models.tenants import Tenant, TenantOwned
+
 ID = 40
 
 
@@ -19,6 +21,16 @@ class BillingRun(models.Model):
         return self.label
 
 
+class RatingMark(TenantOwned):
+    """How far a tenant's transitions are rated: every row of an older transaction is (rating.py)."""
+
+    tenant = models.OneToOneField(Tenant, on_delete=models.PROTECT, primary_key=True, related_name="+")
+    xid = models.BigIntegerField()
+
+    def __str__(self) -> str:
+        return f"{self.tenant_id} up to {self.xid}"
+
+
 class RatedCharge(models.Model):
     """Its key is what it stands for, so that nothing is rated twice (billing.md D3)."""
 
@@ -26,7 +38,8 @@ class RatedCharge(models.Model):
     lease_id = models.CharField(max_length=ID)
     seq = models.PositiveIntegerField()  # the Transition that opened the segment
     price_version_id = models.BigIntegerField()
-    period_id = models.BigIntegerField()
+    period_id = models.BigIntegerField()  # the month its seconds fell into
+    billed_period_id = models.BigIntegerField()  # the month whose invoice carries them; later for late news
     meter = models.CharField(max_length=20, default="slice_seconds")
     tenant_id = models.CharField(max_length=ID)
     project_id = models.CharField(max_length=ID)
@@ -44,8 +57,12 @@ class RatedCharge(models.Model):
             models.CheckConstraint(condition=Q(e__gt=models.F("s")), name="charge_ends_after_it_began"),
         ]
         indexes = [
-            models.Index(fields=["tenant_id", "period_id", "offering_id"], name="charge_of_period"),
-            models.Index(fields=["project_id", "s"], name="charge_of_project"),
+            models.Index(fields=["period_id"], name="charge_of_month"),
+            models.Index(
+                fields=["billed_period_id"],
+                name="charge_billed_late",
+                condition=~Q(billed_period_id=models.F("period_id")),
+            ),
         ]
 
     def __str__(self) -> str:

@@ -1,0 +1,72 @@
+"""A tenant's months in its own time zone: made when they are needed, each beginning where the last one ends."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+from django.db import transaction
+from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
+
+from billing.domain.periods import Period, month_of
+from billing.models import BillingPeriod
+from tenants.models import Tenant
+
+# Two weeks into a month is in that month wherever its border lies: a tenant that changes its time zone
+# gets one period that is hours longer or shorter, never a second one of the same name.
+INSIDE = timedelta(days=14)
+
+
+@transaction.atomic
+def ensure(tenant: Tenant, *, since: datetime, until: datetime) -> None:
+    """Make the tenant's months tile the time from `since` until past `until`; called behind its wall."""
+    spans = list(BillingPeriod.objects.filter(tenant=tenant).order_by("span").values_list("span", flat=True))
+    if spans:
+        missing = [
+            *_backwards(tenant.time_zone, spans[0].lower, since),
+            *_onwards(tenant.time_zone, spans[-1].upper, until),
+        ]
+    else:
+        first = month_of(tenant.time_zone, since.astimezone(UTC))
+        missing = [first, *_onwards(tenant.time_zone, first.end, until)]
+    BillingPeriod.objects.bulk_create(
+        [
+            BillingPeriod(
+                tenant=tenant,
+                label=label(tenant.time_zone, span),
+                span=DateTimeTZRange(span.start, span.end),
+                time_zone=tenant.time_zone,
+            )
+            for span in missing
+        ],
+        ignore_conflicts=True,  # another worker made the same month
+    )
+
+
+def current(tenant: Tenant, *, now: datetime) -> BillingPeriod:
+    """Return the month that `now` falls into, made if it is not there yet."""
+    found = BillingPeriod.objects.filter(tenant=tenant, span__contains=now).first()
+    if found is None:
+        ensure(tenant, since=now, until=now)
+        found = BillingPeriod.objects.get(tenant=tenant, span__contains=now)
+    return found
+
+
+def label(time_zone: str, span: Period) -> str:
+    """Name a month as its tenant does: 2026-11."""
+    return f"{(span.start + (span.end - span.start) / 2).astimezone(ZoneInfo(time_zone)):%Y-%m}"
+
+
+def _onwards(time_zone: str, border: datetime, until: datetime) -> Iterator[Period]:
+    border = border.astimezone(UTC)
+    while border <= until:
+        end = month_of(time_zone, border + INSIDE).end
+        yield Period(border, end)
+        border = end
+
+
+def _backwards(time_zone: str, border: datetime, since: datetime) -> Iterator[Period]:
+    border = border.astimezone(UTC)
+    while border > since:
+        start = month_of(time_zone, border - INSIDE).start
+        yield Period(start, border)
+        border = start

@@ -1,0 +1,165 @@
+"""Usage becomes charges: one statement for whatever has ended since the last run, for all tenants at once."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from django.db import connection, transaction
+
+from billing.models import BillingRun
+from billing.services import periods, prices
+from billing.services.statements import statement
+from tenants.models import Tenant
+from tenants.services.walls import as_sweep, as_tenant
+
+RATING = 7_012_026  # the advisory lock that keeps two runs from waiting for each other's rows
+SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Billable unit-seconds that no price version or no month covers."""
+
+    tenant: str
+    lease: str
+    seq: int
+    offering: str
+    currency: str
+    since: datetime
+    until: datetime
+    unit_seconds: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.lease} from {self.since.isoformat()} to {self.until.isoformat()}:"
+            f" {self.unit_seconds} unit-seconds of {self.offering} in {self.currency}"
+        )
+
+
+class PriceGap(Exception):
+    """Seconds were used that have no price: nothing of their tenant is charged until somebody mends it."""
+
+    def __init__(self, gaps: tuple[Gap, ...]) -> None:
+        self.gaps = gaps
+        listed = "; ".join(str(gap) for gap in gaps[:SHOWN])
+        more = f" and {len(gaps) - SHOWN} more" if len(gaps) > SHOWN else ""
+        super().__init__(
+            f"No price or no month covers {listed}{more}. Nothing new of this tenant was charged."
+            " Publish a price that begins where the gap does; the next run charges it."
+        )
+
+
+class Uncovered(Exception):
+    """The sum of charges is not the sum of use: nothing of the statement may stay."""
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """A tenant with something to charge, and the time that it spans."""
+
+    tenant: str
+    first: datetime
+    last: datetime
+    tiled: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a run did: how many charges it wrote, for whom, and which gaps keep whose news waiting."""
+
+    written: int = 0
+    unit_seconds: int = 0
+    tenants: tuple[str, ...] = ()
+    gaps: tuple[Gap, ...] = ()
+
+
+def rate(*, now: datetime, whole: bool = False) -> Outcome:
+    """Charge every tenant's news; a price gap holds up only its own tenant.
+
+    `whole` forgets the marks and looks at everything again, which writes nothing that is there already.
+    """
+    with as_sweep():
+        news = _news(whole=whole)
+    if not news:
+        return Outcome()
+    _tile(news)
+    run, card = _run(now), prices.list_card().pk
+    try:
+        with as_sweep():
+            return _charge(news, run=run, card=card, whole=whole)
+    except Uncovered:
+        with as_sweep():
+            gaps = _gaps(news, card=card, whole=whole)
+            held = {gap.tenant for gap in gaps}
+            rest = [one for one in news if one.tenant not in held]
+            outcome = _charge(rest, run=run, card=card, whole=whole) if rest else Outcome()
+        return replace(outcome, gaps=gaps)
+
+
+def rate_tenant(tenant: Tenant, *, now: datetime) -> Outcome:
+    """Charge one tenant's news behind its wall, or raise PriceGap."""
+    with as_tenant(tenant.pk):
+        news = _news(whole=False, tenants=[tenant.pk])
+        if not news:
+            return Outcome()
+        _tile(news)
+        card = prices.list_card().pk
+        try:
+            return _charge(news, run=_run(now), card=card, whole=False)
+        except Uncovered:
+            raise PriceGap(_gaps(news, card=card, whole=False)) from None
+
+
+def _news(*, whole: bool, tenants: list[str] | None = None) -> list[News]:
+    with _fast() as cursor:
+        cursor.execute(statement("news"), {"whole": whole, "tenants": tenants})
+        return [News(*row) for row in cursor.fetchall()]
+
+
+def _tile(news: list[News]) -> None:
+    """Make the months that are missing; once a month for each tenant that uses anything."""
+    for one in news:
+        if not one.tiled:
+            with as_tenant(one.tenant):
+                periods.ensure(Tenant.objects.get(pk=one.tenant), since=one.first, until=one.last)
+
+
+def _charge(news: list[News], *, run: int, card: int, whole: bool) -> Outcome:
+    asked = {
+        "tenants": [one.tenant for one in news],
+        "first": min(one.first for one in news),
+        "last": max(one.last for one in news),
+        "card": card,
+        "run": run,
+        "whole": whole,
+    }
+    with _fast() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [RATING])
+        cursor.execute(statement("rate"), asked)
+        used, charged, written, tenants = cursor.fetchone()
+        # Pieces of a stretch lie inside it and never overlap, so equal sums mean that every stretch is covered.
+        if used != charged:
+            raise Uncovered
+    return Outcome(written, used, tuple(sorted(tenants or ())))
+
+
+def _gaps(news: list[News], *, card: int, whole: bool) -> tuple[Gap, ...]:
+    with _fast() as cursor:
+        asked = {"tenants": [one.tenant for one in news], "card": card, "whole": whole}
+        cursor.execute(statement("gaps"), asked)
+        return tuple(Gap(*row) for row in cursor.fetchall())
+
+
+def _run(now: datetime) -> int:
+    started = {"started_at": now, "finished_at": now}
+    return BillingRun.objects.get_or_create(label=f"rate {now.isoformat()}", defaults=started)[0].pk
+
+
+@contextmanager
+def _fast() -> Iterator[Any]:
+    """Give a cursor whose statements neither spill small sorts to disk nor wait to be compiled."""
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SET LOCAL work_mem = '64MB'; SET LOCAL jit = off")
+        yield cursor
