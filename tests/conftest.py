@@ -55,7 +55,9 @@ def left_out() -> dict[str, str]:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Set the product's settings before anything imports them; tests without Django pay nothing."""
-    if not config.pluginmanager.has_plugin("django"):
+    runs_tests = IS_WORKER or config.getoption("dist", "no") == "no"
+    if not runs_tests or not config.pluginmanager.has_plugin("django"):
+        ground.folder()  # the workers inherit it
         return
     server, name = ground.server(), worker_database()
     os.environ.update(

@@ -98,7 +98,8 @@ def django_db_setup(template_database: str) -> Iterator[None]:
 
     for alias in connections:
         connections[alias].close()
-    roles.drop_database(server, name)
+    if ground.foreign_server():  # ours ends with the session
+        roles.drop_database(server, name)
 
 
 @pytest.fixture

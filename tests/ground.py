@@ -4,6 +4,7 @@ import fcntl
 import hashlib
 import os
 import secrets
+import shutil
 import sys
 import tempfile
 import time
@@ -33,9 +34,17 @@ CARELESS = {
 def folder() -> Path:
     """Return this session's own folder; the workers of a session share one."""
     if "TEST_SESSION" not in os.environ:
-        os.environ["TEST_SESSION"] = tempfile.mkdtemp(prefix="gpubroker-test-")
+        os.environ["TEST_SESSION"] = tempfile.mkdtemp(prefix="gpubroker-test-", dir=_quickest_place())
         os.environ["TEST_SESSION_PROCESS"] = str(os.getpid())
     return Path(os.environ["TEST_SESSION"])
+
+
+def _quickest_place() -> str | None:
+    """Return memory that looks like a disk when there is plenty: a cluster is a thousand small files."""
+    with suppress(OSError):
+        if shutil.disk_usage("/dev/shm").free > 4_000_000_000:
+            return "/dev/shm"
+    return None
 
 
 @contextmanager
@@ -60,6 +69,11 @@ def administrator() -> Path:
     return file
 
 
+def foreign_server() -> str:
+    """Return the administrator's login of a server that a person named; empty when we start our own."""
+    return os.environ.get("DATABASE_URL", "")
+
+
 @cache
 def cluster() -> Cluster:
     """Return the session's embedded cluster, which need not run yet."""
@@ -72,7 +86,7 @@ def cluster() -> Cluster:
 @cache
 def server() -> Server:
     """Return the server to use: DATABASE_URL when a person named one, else the embedded one."""
-    return Server(os.environ.get("DATABASE_URL") or cluster().url())
+    return Server(foreign_server() or cluster().url())
 
 
 def template_name() -> str:
@@ -94,7 +108,7 @@ def database_name(suffix: str) -> str:
 
 def need_server() -> None:
     """Start the session's embedded server when nobody has yet."""
-    if os.environ.get("DATABASE_URL"):
+    if foreign_server():
         return
     with turn("starting"):
         if cluster().answers():

@@ -30,7 +30,7 @@ def main() -> int:
         while session.exists():
             supervisor.pause(1)
     except Stopped:
-        learnt = tidy(ground.server()) and not kept.exists()
+        learnt = not kept.exists() and tidy(ground.server())
     finally:
         supervisor.stop()
     if learnt:
