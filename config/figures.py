@@ -20,27 +20,33 @@ def exponent(currency: str) -> int:
 
 
 def money(minor: int, currency: str, decimals: int | None = None) -> str:
-    """Write minor units as €1,642.18; a negative amount has a real minus before the sign."""
-    places = exponent(currency) if decimals is None else decimals
-    digits = f"{abs(minor):0{places + 1}d}"
-    whole, rest = (digits[:-places], digits[-places:]) if places else (digits, "")
-    written = f"{symbol(currency)}{int(whole):,}" + (f".{rest}" if rest else "")
-    return f"{MINUS}{written}" if minor < 0 else written
+    """Write minor units as €1,642.18; fewer decimals round half up, for axes and forecasts only."""
+    places = exponent(currency)
+    if decimals is None or decimals >= places:
+        return written(minor, currency, places)
+    return written(half_up(minor, 10 ** (places - decimals)), currency, decimals)
 
 
 def price(nano: int, currency: str) -> str:
     """Write a price of 10⁻⁹ units; one below a cent keeps four decimals instead of reading as nothing."""
     places = exponent(currency)
-    shown = _rounded(nano, places)
+    shown = half_up(nano, NANO // 10**places)
     if shown == 0 and nano:
         places += 2
-        shown = _rounded(nano, places)
-    return money(shown, currency, places)
+        shown = half_up(nano, NANO // 10**places)
+    return written(shown, currency, places)
 
 
-def _rounded(nano: int, places: int) -> int:
-    step = NANO // 10**places
-    return (abs(nano) * 2 + step) // (2 * step) * (-1 if nano < 0 else 1)
+def written(scaled: int, currency: str, places: int) -> str:
+    """Write an amount counted in 10⁻places; a negative one has a real minus before the sign."""
+    digits = f"{abs(scaled):0{places + 1}d}"
+    whole, rest = (digits[:-places], f".{digits[-places:]}") if places else (digits, "")
+    return f"{MINUS if scaled < 0 else ''}{symbol(currency)}{int(whole):,}{rest}"
+
+
+def half_up(number: int, step: int) -> int:
+    """Divide to the nearest integer, halves away from zero."""
+    return (abs(number) * 2 + step) // (2 * step) * (-1 if number < 0 else 1)
 
 
 def duration(length: timedelta | int | float, *, tight: bool = False) -> str:

@@ -98,7 +98,8 @@ def one_column(column: Column, series: Sequence[str], scale: Scale, x: float, wi
         top = scale.y(column.expected)
         drawn.append(rect("f1 fc", x, top, width, BOTTOM - top))
         low, high = number(scale.y(column.low)), number(scale.y(column.high))
-        drawn.append(f'<path class="wh" d="M{number(middle)} {low}V{high}"/>')
+        caps = f"M{number(middle - 3)} {low}h6M{number(middle - 3)} {high}h6"
+        drawn.append(f'<path class="wh" d="M{number(middle)} {low}V{high}{caps}"/>')
     if column.label:
         drawn.append(text(column.label, middle, BOTTOM + 18, "midt"))
     return drawn
@@ -121,11 +122,12 @@ def against_limit(track: Track, write: Write, *, label: str) -> str:
         highs = [place(share, high) for share, _, _, high in track.forecast]
         drawn.append(f'<polygon class="band" points="{points([done[-1], *highs, *reversed(lows)])}"/>')
         drawn.append(f'<polyline class="ln f" points="{points([done[-1], *likely])}"/>')
-        drawn.append(text(track.forecast_word, right, lows[-1][1] + 18, "strong end"))
+        below = max(y for x, y in [*lows, done[-1]] if x > right - 100 or x == lows[-1][0])
+        drawn.append(text(track.forecast_word, right, min(below + 18, BOTTOM - 6), "strong end"))
     drawn.append(f'<polyline class="ln" points="{points(done)}"/>')
     if track.limit:
         y = scale.y(track.limit)
         drawn.append(f'<path class="lim" d="M{LEFT} {number(y)}H{right}"/>')
         drawn.append(text(track.limit_word, LEFT + 4, y - 6, "strong"))
     drawn += (text(word, place(share, 0)[0], BOTTOM + 18, "midt") for share, word in track.ticks)
-    return picture("chart", NARROW, HEIGHT, label, *drawn)
+    return picture("chart slim", NARROW, HEIGHT, label, *drawn)

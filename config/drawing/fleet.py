@@ -132,4 +132,6 @@ def frame(width: float, height: float, label: str, drawn: Sequence[str]) -> str:
     """Frame the map as a group of links."""
     view = f"-3 0 {number(width + 3)} {number(height)}"
     words = f'role="group" aria-label="{escape(label)}"'
-    return f'<svg class="fleet" viewBox="{view}" {words}>{"".join(drawn)}</svg>'
+    return (
+        f'<svg class="fleet map" width="{number(width + 3)}" viewBox="{view}" {words}>{"".join(drawn)}</svg>'
+    )
