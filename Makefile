@@ -19,10 +19,10 @@ run: env  ## Start everything on this machine; Ctrl-C stops it (FRESH=1 begins a
 	@exec $(VENV)/bin/python -m deploy.embedded run --port $(PORT) --host $(HOST) $(if $(DATA),--data "$(DATA)") $(if $(FRESH),--fresh)
 
 test: env-dev  ## Run the test suite (ONLY=<folder, file or marker> for a part)
-	@exec $(VENV)/bin/python -m deploy.embedded.suite "$(ONLY)"
+	@exec $(VENV)/bin/python -m tests.run "$(ONLY)"
 
 check: env-dev  ## Format, lint, types, import contract, migrations, deployment checks, secrets
-	@exec $(VENV)/bin/python -m deploy.embedded.check
+	@exec $(VENV)/bin/python -m deploy.check
 
 bench: env-dev  ## Print one JSON line per figure; fails when a goal is missed (ONLY=<area>)
 	@exec $(VENV)/bin/python -m deploy.embedded.bench $(ONLY)
