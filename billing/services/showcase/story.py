@@ -1,0 +1,179 @@
+"""Seven weeks of leases before a first start, lived through the real services with the clock in hand."""
+
+import heapq
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from billing.services.showcase.people import Cast
+from broker.domain.states import PriceClass
+from broker.models import Offering
+from broker.services import reconcile
+from broker.services.leases.request import Wanted, request
+from ports import doorbell
+from ports.chance import Chance
+from tenants.models import Project
+from tenants.services.actors import Actor
+from tenants.services.refusals import Refused
+from tenants.services.walls import as_tenant
+
+READY_AFTER = timedelta(seconds=45)
+GONE_AFTER = timedelta(seconds=12)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One lease of the story."""
+
+    project: Project
+    actor: Actor
+    label: str
+    name: str
+    start: datetime
+    seconds: int
+    quantity: int = 1
+    price_class: PriceClass = PriceClass.ON_DEMAND
+    same_node: bool = False
+
+
+def live_through(plans: Iterable[Plan], *, until: datetime) -> int:
+    """Let every plan happen up to `until`; return how many leases were asked for."""
+    offerings = {(o.label, o.price_class): o for o in Offering.objects.published()}
+    # (when, order, what): a request puts its later moments into the same queue.
+    moments: list[tuple[datetime, int, Plan | tuple[str, str]]] = []
+    for order, plan in enumerate(plans):
+        heapq.heappush(moments, (plan.start, order, plan))
+    order, asked = len(moments), 0
+    with doorbell.heard_by(lambda *_: None):
+        while moments and moments[0][0] <= until:
+            now, _, what = heapq.heappop(moments)
+            if isinstance(what, Plan):
+                lease = _ask(what, offerings[what.label, what.price_class], now)
+                asked += lease is not None
+                for later in _moments(what, now) if lease else ():
+                    order += 1
+                    heapq.heappush(moments, (later, order, lease or ("", "")))
+            else:
+                reconcile.step(*what, now=now)
+    return asked
+
+
+def _ask(plan: Plan, offering: Offering, now: datetime) -> tuple[str, str] | None:
+    wanted = Wanted(
+        offering_id=offering.pk,
+        name=plan.name,
+        max_duration_s=plan.seconds,
+        quantity=plan.quantity,
+        same_node=plan.same_node,
+        image="pytorch/2.9",
+    )
+    tenant_id = plan.project.tenant_id
+    with as_tenant(tenant_id):
+        try:
+            lease = request(wanted, project=plan.project, actor=plan.actor, now=now)
+        except Refused:
+            return None
+    reconcile.step(lease.pk, tenant_id, now=now)
+    reconcile.step(lease.pk, tenant_id, now=now)
+    return lease.pk, tenant_id
+
+
+def _moments(plan: Plan, start: datetime) -> Iterable[datetime]:
+    """When this lease needs looking at: ready, over, being taken down, gone."""
+    ready = start + READY_AFTER
+    over = ready + timedelta(seconds=plan.seconds)
+    return ready, over, over + timedelta(seconds=1), over + GONE_AFTER
+
+
+def kestrel_plans(cast: Cast, *, now: datetime, days: int) -> list[Plan]:
+    """What Kestrel Bio ran: training on whole cards, folding in slices, notebooks by day, fewer on weekends."""
+    chance = Chance("kestrel")
+    design, docking = cast.projects["protein-design"], cast.projects["docking"]
+    mira, jonas, aiko = cast.actors["mira"], cast.actors["jonas"], cast.actors["aiko"]
+    plans = []
+    for ago in range(days, 0, -1):
+        morning = (now - timedelta(days=ago)).replace(hour=8, minute=0, second=0, microsecond=0)
+        busy = 0.35 if morning.weekday() >= 5 else 1.0
+        for share, project, actor, label, stem, hours in (
+            (0.55, design, mira, "H200 whole card", "boltz-train", (4, 11)),
+            (0.80, design, jonas, "H200 3g.71gb", "fold-batch", (2, 9)),
+            (0.60, design, mira, "H200 1g.18gb", "notebook-mira", (3, 8)),
+            (0.60, docking, aiko, "A100 2g.20gb", "dock-screen", (3, 10)),
+            (0.35, design, jonas, "H100 3g.40gb", "chat-eval", (1, 6)),
+        ):
+            if chance.below(share * busy):
+                start = morning + timedelta(seconds=int(chance.uniform(0, 8 * 3600)))
+                seconds = int(chance.uniform(hours[0], hours[1]) * 3600)
+                if start + timedelta(seconds=seconds + 120) < now - timedelta(hours=2):
+                    plans.append(Plan(project, actor, label, f"{stem}-{days - ago + 1}", start, seconds))
+    return plans
+
+
+def kestrel_now(cast: Cast, *, now: datetime) -> list[Plan]:
+    """What Kestrel Bio has running at the first start, and one request that waits."""
+    design, docking = cast.projects["protein-design"], cast.projects["docking"]
+    mira, jonas, aiko = cast.actors["mira"], cast.actors["jonas"], cast.actors["aiko"]
+
+    def ago(hours: float) -> datetime:
+        return (now - timedelta(hours=hours)).replace(microsecond=0)
+
+    return [
+        Plan(design, mira, "H200 whole card", "boltz-train-07", ago(23.9), 30 * 3600),
+        Plan(design, jonas, "H200 3g.71gb", "fold-batch-21", ago(4.86), 8 * 3600),
+        Plan(design, mira, "H100 3g.40gb", "chat-24b-fp8", ago(76), 12 * 24 * 3600),
+        Plan(design, mira, "H200 1g.18gb", "notebook-mira", ago(5.2), 9 * 3600),
+        Plan(
+            docking, aiko, "A100 2g.20gb", "dock-screen-3", ago(6.1), 16 * 3600, price_class=PriceClass.SPOT
+        ),
+        Plan(design, mira, "H200 whole card", "sweep-32", ago(0.4), 6 * 3600, quantity=6, same_node=True),
+    ]
+
+
+def neighbour_plans(cast: Cast, *, now: datetime, seed: str, live: int, gang: int) -> list[Plan]:
+    """What another tenant has running: enough to make the fleet look lived in."""
+    chance = Chance(seed)
+    (project,), (actor,) = cast.projects.values(), cast.actors.values()
+    shapes = (
+        "H200 whole card",
+        "H200 3g.71gb",
+        "H200 2g.35gb",
+        "H200 1g.18gb",
+        "H100 whole card",
+        "H100 3g.40gb",
+        "H100 1g.10gb",
+        "A100 3g.40gb",
+        "A100 2g.20gb",
+        "H200 4g.71gb",
+        "H100 2g.20gb",
+        "A100 whole card",
+    )
+    plans = [
+        # A gang that fills most of a node, as they do: what Kestrel waits for.
+        Plan(
+            project,
+            actor,
+            "H200 whole card",
+            f"{seed}-pretrain",
+            (now - timedelta(hours=70)).replace(microsecond=0),
+            120 * 3600,
+            quantity=gang,
+            same_node=True,
+        )
+    ]
+    for number in range(live):
+        label = shapes[int(chance.uniform(0, len(shapes)))]
+        start = now - timedelta(seconds=int(chance.uniform(600, 60 * 3600)))
+        seconds = int((now - start).total_seconds() + chance.uniform(1800, 90 * 3600))
+        spot = PriceClass.SPOT if chance.below(0.25) else PriceClass.ON_DEMAND
+        plans.append(
+            Plan(
+                project,
+                actor,
+                label,
+                f"{seed}-{number + 1}",
+                start.replace(microsecond=0),
+                seconds,
+                price_class=spot,
+            )
+        )
+    return plans
