@@ -1,6 +1,6 @@
 """The best use of the free units of a card, exactly, for every state that is asked for."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 
 from broker.domain.geometry import CardState, Geometry, Held
@@ -34,13 +34,32 @@ class Packing:
             return 0
         lowest = free & -free
         # The lowest free unit is either left empty for good or the start of a slice: there is no third way.
-        best = self.best(mask | lowest, media)
-        for seat in self._starting_at[lowest.bit_length() - 1]:
-            if seat.placement.mask & mask or (media and seat.profile.media):
-                continue
-            rest = self.best(mask | seat.placement.mask, media or seat.profile.media)
-            best = max(best, self._worth(seat.profile) + rest)
-        return best
+        filled = (self._with(seat, mask, media) for seat in self._seats_at(lowest, mask, media))
+        return max(self.best(mask | lowest, media), *filled, 0)
+
+    def _seats_at(self, unit: int, mask: int, media: bool) -> Iterator[Held]:
+        """Name the seats that begin at a unit and still fit."""
+        for seat in self._starting_at[unit.bit_length() - 1]:
+            if not (seat.placement.mask & mask or (media and seat.profile.media)):
+                yield seat
+
+    def _with(self, seat: Held, mask: int, media: bool) -> int:
+        """Return the worth of taking a seat and the best of what is left then."""
+        return self._worth(seat.profile) + self.best(mask | seat.placement.mask, media or seat.profile.media)
+
+    def left(self, mask: int, media: bool) -> int:
+        """Return the units that the best packing leaves empty, as bits."""
+        left = 0
+        while free := ~mask & ((1 << self._grid) - 1):
+            lowest = free & -free
+            best = self.best(mask, media)
+            if self.best(mask | lowest, media) < best:
+                fitting = self._seats_at(lowest, mask, media)
+                seat = next(seat for seat in fitting if self._with(seat, mask, media) == best)
+                mask, media = mask | seat.placement.mask, media or seat.profile.media
+            else:
+                left, mask = left | lowest, mask | lowest
+        return left
 
 
 def seats_of(profiles: Iterable[Profile]) -> tuple[Held, ...]:
@@ -54,10 +73,24 @@ def fragmented_units(state: CardState, offered: tuple[Profile, ...], *, grid: in
     That is the free units less the most units that offered profiles can fill together, beside what is
     held: the eighth unit beside seven 1g slices, or everything beside a slice where only whole cards sell.
     """
-    free = grid - state.mask.bit_count()
+    return fragmented_mask(state, offered, grid=grid).bit_count()
+
+
+@lru_cache(maxsize=65536)
+def fragmented_mask(
+    state: CardState, offered: tuple[Profile, ...], *, grid: int, layout: Geometry | None = None
+) -> int:
+    """Return those units as bits; a layout fixes the card's cut, so only its own free slices can be sold."""
+    free = ~state.mask & ((1 << grid) - 1)
+    if layout is not None:
+        sellable = 0
+        for held in layout.held:
+            if held.profile in offered and state.fits(held.profile, held.placement):
+                sellable |= held.placement.mask
+        return free & ~sellable
     kinds = {state.isolation} if state.isolation else {profile.isolation for profile in offered}
-    packable = [_units(offered, kind, grid).best(state.mask, state.media) for kind in kinds]
-    return free - max(packable, default=0)
+    left = [_units(offered, kind, grid).left(state.mask, state.media) for kind in sorted(kinds)]
+    return min(left, key=int.bit_count, default=free)
 
 
 @lru_cache(maxsize=256)

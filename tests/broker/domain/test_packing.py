@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from broker.domain.geometry import EMPTY, CardState, Geometry, Held, state_of
 from broker.domain.gpu_models import GpuModelSpec
-from broker.domain.packing import fragmented_units, most_of, seats_of
+from broker.domain.packing import fragmented_mask, fragmented_units, most_of, seats_of
 from broker.domain.profiles import Profile, shares
 from broker.domain.states import Isolation
 from tests.broker.domain.fleet import (
@@ -88,6 +88,39 @@ def test_units_are_fragmented_by_what_the_pool_sells(
     held: Held, offered: tuple[Profile, ...], lost: int
 ) -> None:
     assert fragmented_units(state_of([held]), offered, grid=8) == lost
+
+
+@settings(max_examples=40)
+@given(states(A30), st.sets(st.sampled_from((*A30.profiles, A30.whole)), max_size=4))
+def test_what_is_not_fragmented_can_be_filled_to_the_last_unit(
+    state: CardState, offered: set[Profile]
+) -> None:
+    choice = tuple(sorted(offered, key=lambda p: p.name))
+    lost = fragmented_mask(state, choice, grid=4)
+    room = ~(state.mask | lost) & 0b1111
+    assert lost & state.mask == 0
+    assert room in {0, *filled(state, choice, state.mask | lost)}
+
+
+def filled(state: CardState, offered: tuple[Profile, ...], closed: int) -> Iterator[int]:
+    """Every set of units that slices can fill without touching the closed ones."""
+    yield 0
+    for profile in offered:
+        for place in profile.placements:
+            if not place.mask & closed and state.fits(profile, place):
+                for rest in filled(state.with_held(profile, place), offered, closed):
+                    yield place.mask | rest
+
+
+def test_the_unit_nothing_can_use_is_named() -> None:
+    state = state_of(Held(ONE.placed_at(start), ONE) for start in range(7))
+    assert fragmented_mask(state, H100.profiles, grid=8) == 0b1000_0000
+
+
+def test_on_a_card_of_fixed_layout_only_its_own_offered_slices_can_be_sold() -> None:
+    layout = Geometry(frozenset({Held(THREE.placed_at(4), THREE), Held(ONE_DOUBLE.placed_at(0), ONE_DOUBLE)}))
+    assert fragmented_mask(EMPTY, (THREE, ONE), grid=8, layout=layout) == 0b0000_1111
+    assert fragmented_mask(state_of(layout.held), (THREE,), grid=8, layout=layout) == 0b1100
 
 
 def test_a_full_card_has_nothing_to_fragment() -> None:
