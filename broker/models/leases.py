@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from django.db import models, transaction
+from django.db import connection, models
 from django.db.models import F, Q
 
 from broker.domain.lifecycle import HOLDS_CAPACITY, NEXT, SETTLED
@@ -92,7 +92,6 @@ class Lease(TenantOwned):
     def settled(self) -> bool:
         return LeaseState(self.state) in SETTLED
 
-    @transaction.atomic
     def move(
         self,
         *states: LeaseState,
@@ -105,11 +104,14 @@ class Lease(TenantOwned):
         """Take one or more steps of the lifecycle, written in the ledger with the row's own change.
 
         `changes` are other columns of the row that belong to the step. Raises StaleLease when the row
-        has moved since it was read, ValueError for a step that is not in the state table.
+        has moved since it was read, ValueError for a step that is not in the state table; both before
+        anything is written. Needs a transaction around it, which is the tenant's wall anyway.
         """
+        if not connection.in_atomic_block:
+            raise RuntimeError("a lease moves inside its tenant's transaction")
         at = max(now.replace(microsecond=0), self.at)  # the chain never runs backwards
         steps = list(self._steps(states, at=at, actor=actor, reason=reason, cause=cause))
-        fields = {"state": steps[-1].after, "seq": steps[-1].seq, "at": at, **changes}
+        fields = {"state": steps[-1].after, "seq": steps[-1].seq, "at": at, "claimed_until": None, **changes}
         moved = Lease.objects.filter(pk=self.pk, state=self.state, seq=self.seq).update(
             version=F("version") + 1, **fields
         )

@@ -1,5 +1,6 @@
 """Quotas of a project's whole path, taken and given back by conditional UPDATEs that PostgreSQL checks."""
 
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -40,7 +41,7 @@ GIVE_BACK = """
 WITH uses AS (
   SELECT q.id, u.amount FROM tenants_quota q
     JOIN unnest(%(ids)s::text[], %(amounts)s::bigint[], %(windows)s::timestamptz[]) AS u(id, amount, counted_in)
-      ON u.id = q.id AND (q.kind <> 'gpu_seconds' OR q.window_start = u.counted_in)
+      ON u.id = q.id AND (u.counted_in IS NULL OR u.counted_in = q.window_start)
     JOIN tenants_project p ON p.id = q.project_id
    ORDER BY cardinality(p.path), q.kind FOR NO KEY UPDATE OF q
 )
@@ -75,7 +76,8 @@ def gate(lease: Lease, *, now: datetime) -> None:
 def take(lease: Lease, wanted: Mapping[QuotaKind, int], *, now: datetime) -> None:
     """Raise what the lease holds of each kind to the wanted amount, or raise QuotaExceeded.
 
-    The amounts stand on the lease (`quota_uses`), so that exactly they are given back. The caller saves it.
+    What was taken stands on the lease (`quota_uses`), part by part: an extension may fall into another window
+    or find other quotas on the path, and exactly what was taken is given back. The caller saves the lease.
     """
     more = {kind: amount - lease.quota_uses.get(kind, {}).get("amount", 0) for kind, amount in wanted.items()}
     more = {kind: amount for kind, amount in more.items() if amount > 0}
@@ -97,25 +99,32 @@ def take(lease: Lease, wanted: Mapping[QuotaKind, int], *, now: datetime) -> Non
         if not row.taken:
             raise _refusal(lease, row)
     for kind in more:
-        lease.quota_uses[kind] = {
-            "amount": wanted[kind],
-            "quotas": [row.id for row in rows if row.kind == kind],
-            "window": window.isoformat(),
-        }
+        use = lease.quota_uses.setdefault(str(kind), {"amount": 0, "parts": []})
+        use["amount"] = wanted[kind]
+        use["parts"] += [[row.id, row.asked, window.isoformat()] for row in rows if row.kind == kind]
 
 
 def give_back(lease: Lease, *, used_unit_seconds: int) -> None:
     """Return what the lease held; of its GPU-hours only what it did not use."""
-    ids, amounts, windows = [], [], []
-    for kind, use in lease.quota_uses.items():
-        amount = use["amount"] - (used_unit_seconds if kind == QuotaKind.GPU_SECONDS else 0)
-        for quota in use["quotas"] if amount > 0 else ():
-            ids.append(quota)
-            amounts.append(amount)
-            windows.append(use["window"])
-    if ids:
+    back = unused(lease.quota_uses, used_unit_seconds=used_unit_seconds)
+    if back:
+        keys, amounts = list(back), list(back.values())
+        ids, windows = [key[0] for key in keys], [key[1] for key in keys]
         with connection.cursor() as cursor:
             cursor.execute(GIVE_BACK, {"ids": ids, "amounts": amounts, "windows": windows})
+
+
+def unused(uses: Mapping[str, Any], *, used_unit_seconds: int) -> dict[tuple[str, str | None], int]:
+    """Return what to give back by (quota, window); what was used counts against what was taken first."""
+    back: Counter[tuple[str, str | None]] = Counter()
+    for kind, use in uses.items():
+        counted = kind == QuotaKind.GPU_SECONDS
+        left = defaultdict[str, int](lambda counted=counted: used_unit_seconds if counted else 0)  # type: ignore[misc]
+        for quota, amount, window in use["parts"]:
+            spent = min(left[quota], amount)
+            left[quota] -= spent
+            back[quota, window if counted else None] += amount - spent
+    return {key: amount for key, amount in back.items() if amount}
 
 
 SHOWN: dict[str, tuple[str, int, str]] = {

@@ -41,17 +41,20 @@ def provisioner() -> Provisioner:
 def step(lease_id: str, tenant_id: str, *, now: datetime) -> None:
     """Do the next thing a lease needs. Safe to call at any time, any number of times, from anywhere."""
     with as_tenant(tenant_id):
-        lease = Lease.objects.select_related("offering", "project").filter(pk=lease_id).first()
+        lease = Lease.objects.select_related("offering").filter(pk=lease_id).first()
         if lease is None or lease.state == S.RELEASED:
             return
         if _over(lease, now):
             ending.release(lease, reason=EndReason.EXPIRED, now=now, at=lease.ends_at or lease.end_date)
             return
+        if lease.state == S.QUEUED and placing.is_first(lease):
+            placing.place(lease, now=now)
+            return
         order = _claim(lease, now) if lease.state in (S.PROVISIONING, S.RELEASING, S.ACTIVE) else None
-    if lease.state == S.QUEUED:
-        placing.serve(pool_of(lease.offering), now=now)
-    elif order is not None:
+    if order is not None:
         _work(lease, order, now)
+    elif lease.state == S.QUEUED:
+        placing.serve(pool_of(lease.offering), now=now)
 
 
 def _over(lease: Lease, now: datetime) -> bool:
@@ -71,10 +74,12 @@ def _work(lease: Lease, order: Order, now: datetime) -> None:
     acts = {S.PROVISIONING: provisioner().ensure, S.RELEASING: provisioner().remove}
     observation = acts.get(S(lease.state), provisioner().observe)(order, now=now)
     with as_tenant(lease.tenant_id):
+        seq = lease.seq
         # Stale: somebody moved it meanwhile; their hint or the sweep brings us back.
         with suppress(StaleLease):
             _apply(lease, observation, now)
-        Lease.objects.filter(pk=lease.pk, claimed_until=now + CLAIM).update(claimed_until=None)
+        if lease.seq == seq:  # a step forward gave the claim back already
+            Lease.objects.filter(pk=lease.pk, claimed_until=now + CLAIM).update(claimed_until=None)
 
 
 def _apply(lease: Lease, observation: Observation, now: datetime) -> None:
@@ -120,16 +125,13 @@ def _activate(lease: Lease, observation: Observation, now: datetime) -> None:
         progress={},
         tries=0,
     )
-    until_end = (ends_at - now).total_seconds()
-    if until_end <= 30:
-        doorbell.ring("broker.step", lease.pk, tenant_id=lease.tenant_id, now=now, after_s=max(until_end, 0))
+    growing.ring_at_the_end(lease, now=now)
 
 
 def _requeue(lease: Lease, observation: Observation, now: datetime) -> None:
     """Place it anew: its node was lost before it was ever active, so nothing was charged and nothing runs."""
-    from_generation = lease.generation
-    lease.allocations.filter(released_at=None, generation=from_generation).update(released_at=now)
     lease.move(S.QUEUED, now=now, cause=observation.text, due_at=now, progress={}, tries=0)
+    lease.allocations.filter(released_at=None).update(released_at=now)
     doorbell.ring("broker.step", lease.pk, tenant_id=lease.tenant_id, now=now)
 
 

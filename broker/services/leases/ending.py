@@ -2,8 +2,6 @@
 
 from datetime import datetime, timedelta
 
-from django.db import transaction
-
 from broker.domain.lifecycle import HOLDS_CAPACITY
 from broker.domain.states import EndReason, LeaseState
 from broker.models import Allocation, Lease, StaleLease
@@ -61,7 +59,6 @@ def release(
     raise StaleLease(lease.pk)
 
 
-@transaction.atomic
 def _release(
     lease: Lease, *, reason: EndReason, now: datetime, actor: Actor, cause: str, at: datetime | None
 ) -> None:
@@ -94,22 +91,22 @@ def _release(
         finish(lease, now=now)
 
 
-@transaction.atomic
 def finish(lease: Lease, *, now: datetime) -> None:
     """Give capacity and quota back once nothing of the lease is on the cluster, and wake the queue."""
-    Allocation.objects.filter(lease=lease, released_at=None).update(released_at=now)
-    quotas.give_back(lease, used_unit_seconds=used_unit_seconds(lease))
+    uses, used = lease.quota_uses, used_unit_seconds(lease)
     lease.move(
         LeaseState.RELEASED,
         now=now,
         reason=EndReason(lease.end_reason),
         cause="confirmed gone",
         due_at=None,
-        claimed_until=None,
         quota_uses={},
         conditions={},
         progress={},
     )
+    # After the move: who comes second finds the lease moved, and gives nothing back twice.
+    Allocation.objects.filter(lease=lease, released_at=None).update(released_at=now)
+    quotas.give_back(uses, used_unit_seconds=used)
     model, region = pool_of(lease.offering)
     doorbell.ring("broker.serve", f"{model}|{region}", now=now)
 

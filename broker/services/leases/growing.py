@@ -54,7 +54,8 @@ def extend(lease: Lease, *, more_s: int, actor: Actor, now: datetime) -> Lease:
         before_s=before,
         after_s=lease.max_duration_s,
     )
-    doorbell.ring("broker.step", lease.pk, tenant_id=lease.tenant_id, now=now, after_s=1)
+    if lease.active_at:
+        ring_at_the_end(lease, now=now)
     return lease
 
 
@@ -62,3 +63,10 @@ def end_of(lease: Lease, active_at: datetime) -> datetime:
     """Return when a lease that became active then must end: its duration or its date, whichever is first."""
     by_duration = active_at.replace(microsecond=0) + timedelta(seconds=lease.max_duration_s)
     return min(by_duration, lease.end_date) if lease.end_date else by_duration
+
+
+def ring_at_the_end(lease: Lease, *, now: datetime) -> None:
+    """Ask for a look at the very second an active lease must end; the sweep would come up to 5 s later."""
+    if lease.ends_at:
+        after_s = max((lease.ends_at - now).total_seconds(), 0)
+        doorbell.ring("broker.step", lease.pk, tenant_id=lease.tenant_id, now=now, after_s=after_s)

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from datetime import datetime, timedelta
 
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, connection, transaction
 from django.db.backends.postgresql.psycopg_any import NumericRange
 
 from broker.domain.states import LeaseState
@@ -41,6 +41,20 @@ def waiting(pool: Pool) -> list[tuple[str, str]]:
     with as_sweep():
         queue = Lease.objects.filter(state="queued", offering__gpu_model=model, offering__region=region)
         return list(queue.order_by("created_at", "id").values_list("id", "tenant_id")[:BATCH])
+
+
+OLDER = """
+SELECT EXISTS (
+  SELECT FROM broker_waiting w JOIN broker_offering o ON o.id = w.offering_id
+   WHERE o.gpu_model_id = %s AND o.region = %s AND (w.created_at, w.lease_id) < (%s, %s))
+"""
+
+
+def is_first(lease: Lease) -> bool:
+    """Tell whether nobody of any tenant has waited longer for a card of its pool."""
+    with connection.cursor() as cursor:
+        cursor.execute(OLDER, [*pool_of(lease.offering), lease.created_at, lease.pk])
+        return not cursor.fetchone()[0]
 
 
 def place(lease: Lease, *, now: datetime) -> bool:
