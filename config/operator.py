@@ -37,9 +37,15 @@ class Operator(BaseSettings):
         default=("127.0.0.1", "localhost", "[::1]"), description="Host names this installation answers to."
     )
     data_dir: Path = Field(default=Path("build/data"), description="Where the product may keep files.")
+    token_environment: str = Field(
+        default="live", pattern="^[a-z]{1,12}$", description="Stands in every API token: gpb_live_…, gpb_test_…"
+    )
     debug: bool = Field(default=False, description="Never in production: shows tracebacks to visitors.")
     secure_cookies: bool = Field(
         default=True, description="Cookies only over HTTPS; `make run` on a plain address turns it off."
+    )
+    operators_need_mfa: bool = Field(
+        default=True, description="Operators must have TOTP or a passkey before they see /ops/ pages."
     )
     log_level: str = Field(default="INFO", description="DEBUG, INFO, WARNING or ERROR.")
 
@@ -58,6 +64,9 @@ class Operator(BaseSettings):
         default=False, description="Whether two tenants may share a card of class soft or none by default."
     )
 
+    new_tenant_units: int = Field(
+        default=14, ge=0, description="Compute slices a new tenant may hold at once, until operators say more."
+    )
     max_lease_hours: int = Field(default=24 * 30, description="The longest a lease may be asked for.")
     provision_timeout_s: int = Field(
         default=600, description="A lease not active this long after placement ends as provision_timeout."

@@ -33,6 +33,7 @@ SECRET_KEY = operator.secret_key.get_secret_value()
 DEBUG = operator.debug
 ALLOWED_HOSTS = list(operator.allowed_hosts)
 PUBLIC_URL, EVENTS_URL = operator.public_url, operator.events_url
+TOKEN_ENVIRONMENT = operator.token_environment
 
 DATABASES = {"default": database(operator.database_url.get_secret_value())}
 if operator.owner_database_url:
@@ -112,7 +113,7 @@ TEMPLATES = [
 ]
 COTTON_DIR = "components"
 
-STATIC_URL, STATIC_ROOT = "/static/", BASE_DIR / "build/static"
+STATIC_URL = "/static/"  # whitenoise serves what the finders find; nothing is collected
 STATICFILES_DIRS = [BASE_DIR / "static"]
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
@@ -162,6 +163,7 @@ CONTENT_SECURITY_POLICY = {
     }
 }
 
+OPERATORS_NEED_MFA = operator.operators_need_mfa
 ACCOUNT_LOGIN_METHODS = {"email"}
 ACCOUNT_SIGNUP_FIELDS = ["email*", "password1*"]
 ACCOUNT_USER_MODEL_USERNAME_FIELD = None
@@ -250,6 +252,7 @@ PROVISIONER = operator.provisioner
 SIMULATED_SPEED = operator.simulated_speed
 LEASE_GATES = operator.lease_gates
 SHARE_SOFT_CARDS = operator.share_soft_cards
+NEW_TENANT_UNITS = operator.new_tenant_units
 MAX_LEASE_HOURS = operator.max_lease_hours
 PROVISION_TIMEOUT_S = operator.provision_timeout_s
 CURRENCY = operator.currency

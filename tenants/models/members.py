@@ -3,29 +3,24 @@
 from django.db import models
 from django.db.models import Q
 
+from tenants.domain.roles import Role as Role
 from tenants.models.keys import ID_LENGTH, invitation_id, member_id, service_account_id
 from tenants.models.projects import Project
 from tenants.models.tenants import TenantOwned
 from tenants.models.users import User
 
-
-class Role(models.TextChoices):
-    OWNER = "owner"
-    ADMIN = "admin"
-    BILLING = "billing"
-    MEMBER = "member"
-    VIEWER = "viewer"
+ROLE_CHOICES = [(role.value, role.value.capitalize()) for role in Role]
 
 
 def known_role(name: str) -> models.CheckConstraint:
-    return models.CheckConstraint(condition=Q(role__in=Role.values), name=name)
+    return models.CheckConstraint(condition=Q(role__in=[role.value for role in Role]), name=name)
 
 
 class Member(TenantOwned):
     id = models.CharField(primary_key=True, max_length=ID_LENGTH, default=member_id)
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="memberships")
     project = models.ForeignKey(Project, null=True, on_delete=models.CASCADE)  # None: the whole tenant
-    role = models.CharField(max_length=10, choices=Role)
+    role = models.CharField(max_length=10, choices=ROLE_CHOICES)
     created_at = models.DateTimeField()
     version = models.PositiveIntegerField(default=1)
 
@@ -47,7 +42,7 @@ class ServiceAccount(TenantOwned):
     id = models.CharField(primary_key=True, max_length=ID_LENGTH, default=service_account_id)
     project = models.ForeignKey(Project, null=True, on_delete=models.CASCADE)
     name = models.CharField(max_length=120)
-    role = models.CharField(max_length=10, choices=Role)
+    role = models.CharField(max_length=10, choices=ROLE_CHOICES)
     created_at = models.DateTimeField()
     closed_at = models.DateTimeField(null=True)
     version = models.PositiveIntegerField(default=1)
@@ -68,7 +63,7 @@ class Invitation(TenantOwned):
     id = models.CharField(primary_key=True, max_length=ID_LENGTH, default=invitation_id)
     project = models.ForeignKey(Project, null=True, on_delete=models.CASCADE)
     email = models.EmailField()
-    role = models.CharField(max_length=10, choices=Role)
+    role = models.CharField(max_length=10, choices=ROLE_CHOICES)
     digest = models.CharField(max_length=64, unique=True)
     invited_by = models.ForeignKey(User, null=True, on_delete=models.SET_NULL, related_name="+")
     created_at = models.DateTimeField()

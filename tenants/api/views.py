@@ -1,0 +1,87 @@
+"""What every viewset of a tenant's collection stands on."""
+
+from typing import Any, ClassVar, TypeVar
+
+from django.db import transaction
+from django.db.models import Model, Q, QuerySet
+from rest_framework import viewsets
+from rest_framework.permissions import SAFE_METHODS
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.serializers import BaseSerializer
+
+from ports import clock
+from tenants.api.authentication import TenantRequest
+from tenants.api.filters import Filter, Whitelist
+from tenants.models import Project
+from tenants.services.permissions import project_for, require
+
+Row = TypeVar("Row", bound=Model)
+
+
+def shape(serializer: type[BaseSerializer[Any]], request: Request, *, partial: bool = False) -> Any:
+    """Return the body in the shape this serializer describes, or raise what is wrong with it."""
+    wanted = serializer(data=request.data, partial=partial)
+    wanted.is_valid(raise_exception=True)
+    return wanted.validated_data
+
+
+class TenantViewSet(viewsets.GenericViewSet[Any]):
+    """A collection of the tenant's rows.
+
+    Say which action of `tenants/domain/roles.py` each method needs; a method not named is refused.
+    `?dry_run=true` on any write answers what would have been, and undoes it.
+    """
+
+    request: TenantRequest
+    actions_needed: ClassVar[dict[str, str]] = {}
+    filters: ClassVar[dict[str, Filter]] = {}
+    sorts: ClassVar[tuple[str, ...]] = ("-id",)  # the first is the default; never a nullable column
+    search_in: ClassVar[tuple[str, ...]] = ()
+    parameters: ClassVar[frozenset[str]] = frozenset()  # further query parameters of this view
+    project_field: ClassVar[str | None] = None  # where a row says which project it belongs to
+    filter_backends = (Whitelist,)
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        super().initial(request, *args, **kwargs)
+        self.now = clock.now()
+
+    def visible(self, rows: QuerySet[Row]) -> QuerySet[Row]:
+        """Leave only rows of this tenant and of projects where the visitor has this method's action."""
+        rows = rows.filter(tenant=self.request.tenant)
+        return self.in_reach(rows, self.project_field) if self.project_field else rows
+
+    def in_reach(self, rows: QuerySet[Row], field: str) -> QuerySet[Row]:
+        """Leave only rows of projects where the visitor may *read* this kind of thing."""
+        needed = self.actions_needed[self.action]
+        reach = self.request.roles.projects(needed.partition(".")[0] + ".read")
+        if reach is None:
+            return rows
+        below = Project.objects.filter(tenant=self.request.tenant, path__overlap=sorted(reach))
+        return rows.filter(Q(**{f"{field}__in": below.values("pk")}))
+
+    def allow(self, path: Any = (), *, action: str | None = None) -> None:
+        """Refuse unless the visitor has this method's action on the node with this path."""
+        require(self.request.roles, action or self.actions_needed[self.action], path)
+
+    def project_for(self, project_id: str, *, action: str | None = None) -> Project:
+        """Return a project named in the body, if the visitor may do this method's action there."""
+        return project_for(self.request.roles, action or self.actions_needed[self.action], project_id)
+
+    @property
+    def dry_run(self) -> bool:
+        asked = self.request.query_params.get("dry_run") == "true"
+        return asked and self.request.method not in SAFE_METHODS
+
+    def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
+        response = super().finalize_response(request, response, *args, **kwargs)
+        if (
+            isinstance(response, Response)
+            and response.status_code < 400
+            and hasattr(self, "now")
+            and self.dry_run
+        ):
+            transaction.set_rollback(True)
+            response.status_code = 200
+            response["Dry-Run"] = "true"
+        return response

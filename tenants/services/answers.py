@@ -1,0 +1,114 @@
+"""Idempotency: the answer to a keyed request is kept in the transaction of its effect."""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import IntegrityError, connection, transaction
+
+from tenants.models import StoredAnswer
+from tenants.services import walls
+from tenants.services.refusals import Refused
+
+KEPT = timedelta(days=7)
+
+
+class KeyReused(Refused):
+    code, status, title = "idempotency-key-reuse", 422, "This Idempotency-Key was used for another request"
+
+
+class InFlight(Refused):
+    code, status, title = "idempotency-in-flight", 409, "The same request is being worked on"
+
+
+class KeyMissing(Refused):
+    code, status, title = "idempotency-key-missing", 400, "An Idempotency-Key is needed here"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What makes two requests the same one."""
+
+    tenant_id: str
+    bearer: str
+    method: str
+    path: str
+    key: str
+    digest: str
+
+
+def digest_of(body: Any, query: str = "") -> str:
+    """Return the SHA-256 of a body in canonical form, with the query string it came under."""
+    canonical = json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=str)
+    return hashlib.sha256(f"{query}\n{canonical}".encode()).hexdigest()
+
+
+# One round trip takes the lock and reads. The lock may be got just after another request committed, later
+# than this statement's snapshot: then nothing is found here, and the unique constraint refuses in `keep`.
+FIND = """
+SELECT lock.got, a.body_digest, a.status, a.headers, a.body
+  FROM (SELECT pg_try_advisory_xact_lock(%s) AS got) lock
+  LEFT JOIN tenants_storedanswer a
+    ON a.tenant_id = %s AND a.bearer = %s AND a.method = %s AND a.path = %s AND a.key = %s
+"""
+
+
+def find(asked: Asked) -> StoredAnswer | None:
+    """Return the answer given before, or None when the request is new; it is then ours to work on."""
+    where = [asked.tenant_id, asked.bearer, asked.method, asked.path, asked.key]
+    number = int.from_bytes(hashlib.sha256("\n".join(where).encode()).digest()[:8], "big", signed=True)
+    with connection.cursor() as cursor:
+        cursor.execute(FIND, [number, *where])
+        got, digest, status, headers, body = cursor.fetchone()
+    if digest is None:
+        if not got:
+            raise _in_flight()
+        return None
+    if digest != asked.digest:
+        raise KeyReused(
+            "This key already stands for a request with another body.",
+            fix="Send a new key; use the old one only to repeat the very same request.",
+        )
+    return StoredAnswer(status=status, headers=json.loads(headers), body=body)
+
+
+def keep(asked: Asked, *, status: int, headers: dict[str, str], body: str, now: datetime) -> None:
+    """Store the answer with the effect; a second effect under the same key is undone."""
+    try:
+        with transaction.atomic(savepoint=False):
+            StoredAnswer.objects.create(
+                tenant_id=asked.tenant_id,
+                bearer=asked.bearer,
+                method=asked.method,
+                path=asked.path,
+                key=asked.key,
+                body_digest=asked.digest,
+                status=status,
+                headers=headers,
+                body=body,
+                at=now,
+            )
+    except IntegrityError:
+        raise _in_flight() from None
+
+
+def forget_old(*, now: datetime) -> int:
+    """Drop answers older than a week, tenant by tenant; returns how many went."""
+    old = StoredAnswer.objects.filter(at__lt=now - KEPT)
+    with walls.as_sweep():
+        tenants = list(old.order_by("tenant_id").values_list("tenant_id", flat=True).distinct())
+    gone = 0
+    for tenant_id in tenants:
+        with walls.as_tenant(tenant_id):
+            gone += old.all().delete()[0]
+    return gone
+
+
+def _in_flight() -> InFlight:
+    return InFlight(
+        "Another request with this key has not been answered yet; nothing was done twice.",
+        fix="Wait a second, then send it again with the same key to get its answer.",
+        retry_after=1,
+    )

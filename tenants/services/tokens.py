@@ -1,0 +1,128 @@
+"""API tokens: made and shown once, found by their public prefix, dead at once when revoked."""
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.db import transaction
+
+from ports import ids
+from tenants.domain import credentials
+from tenants.domain.roles import SCOPES, Grants
+from tenants.models import ApiToken, Project, ServiceAccount, Tenant
+from tenants.services import audit
+from tenants.services.actors import Actor
+from tenants.services.permissions import refuse
+from tenants.services.refusals import Invalid, NotAllowed
+
+LONGEST_LIFE = timedelta(days=366)
+
+
+def _checked(scopes: Iterable[str], *, expires_at: datetime, now: datetime) -> list[str]:
+    wanted = sorted(set(scopes))
+    if not wanted or set(wanted) - SCOPES:
+        raise Invalid(
+            "scopes",
+            f"{', '.join(sorted(set(wanted) - SCOPES)) or 'An empty list'} is no scope.",
+            fix=f"Choose among {', '.join(sorted(SCOPES))}.",
+        )
+    if not now < expires_at <= now + LONGEST_LIFE:
+        raise Invalid(
+            "expires_at",
+            "A token ends in the future, within a year.",
+            fix=f"Choose a moment until {now + LONGEST_LIFE:%Y-%m-%d}.",
+        )
+    return wanted
+
+
+@transaction.atomic
+def issue(
+    *,
+    tenant: Tenant,
+    name: str,
+    scopes: Iterable[str],
+    expires_at: datetime,
+    actor: Actor,
+    now: datetime,
+    user_id: str | None = None,
+    service_account: ServiceAccount | None = None,
+    project: Project | None = None,
+) -> tuple[ApiToken, str]:
+    """Make a token for a user or a service account; its text is returned once and kept nowhere."""
+    wanted = _checked(scopes, expires_at=expires_at, now=now)
+    made = credentials.make(
+        environment=settings.TOKEN_ENVIRONMENT,
+        prefix=ids.secret(credentials.PREFIX_LENGTH),
+        secret=ids.secret(credentials.SECRET_LENGTH),
+    )
+    token = ApiToken.objects.create(
+        tenant=tenant,
+        user_id=user_id,
+        service_account=service_account,
+        project=project,
+        name=name,
+        prefix=made.prefix,
+        digest=made.digest,
+        scopes=wanted,
+        created_at=now,
+        expires_at=expires_at,
+    )
+    audit.record(
+        "token.create",
+        actor=actor,
+        now=now,
+        tenant_id=tenant.pk,
+        subject_id=token.pk,
+        subject_label=name,
+        scopes=wanted,
+        bearer=user_id or (service_account.pk if service_account else ""),
+        expires_at=expires_at.isoformat(),
+    )
+    return token, made.text
+
+
+@transaction.atomic
+def revoke(token: ApiToken, *, actor: Actor, now: datetime) -> ApiToken:
+    """End a token for good; revoking it again changes nothing."""
+    ended = ApiToken.objects.filter(pk=token.pk, revoked_at=None).update(revoked_at=now)
+    if ended:
+        token.revoked_at = now
+        audit.record(
+            "token.revoke",
+            actor=actor,
+            now=now,
+            tenant_id=token.tenant_id,
+            subject_id=token.pk,
+            subject_label=token.name,
+        )
+    return token
+
+
+def revoke_all_of(
+    *, tenant: Tenant, actor: Actor, now: datetime, user_id: str = "", service_account_id: str = ""
+) -> int:
+    """End every token of somebody who leaves the tenant."""
+    theirs = ApiToken.objects.filter(tenant=tenant, revoked_at=None)
+    theirs = theirs.filter(user_id=user_id) if user_id else theirs.filter(service_account=service_account_id)
+    for token in (tokens := list(theirs)):
+        revoke(token, actor=actor, now=now)
+    return len(tokens)
+
+
+def not_beyond(grants: Grants, scopes: Iterable[str], project: Project | None) -> None:
+    """Refuse a token that would reach further than the token it is asked with."""
+    if grants.scopes is None:
+        return
+    for scope in scopes:
+        noun, _, verb = scope.partition(":")
+        if scope in SCOPES and not grants.scopes & {
+            scope,
+            f"{noun}:write" if verb == "read" else scope,
+            "tenant:admin",
+        }:
+            refuse(f"{noun}.{verb}", grants)
+    if grants.within and (project is None or not set(grants.within) <= set(project.path)):
+        raise NotAllowed(
+            "A token confined to a project makes only tokens confined to it.",
+            fix="Name a project below it in `project`.",
+        )
