@@ -93,20 +93,18 @@ def _release(
 
 def finish(lease: Lease, *, now: datetime) -> None:
     """Give capacity and quota back once nothing of the lease is on the cluster, and wake the queue."""
-    uses, used = lease.quota_uses, used_unit_seconds(lease)
     lease.move(
         LeaseState.RELEASED,
         now=now,
         reason=EndReason(lease.end_reason),
         cause="confirmed gone",
         due_at=None,
-        quota_uses={},
         conditions={},
         progress={},
     )
     # After the move: who comes second finds the lease moved, and gives nothing back twice.
     Allocation.objects.filter(lease=lease, released_at=None).update(released_at=now)
-    quotas.give_back(uses, used_unit_seconds=used)
+    quotas.give_back(lease, used_unit_seconds=used_unit_seconds(lease))
     model, region = pool_of(lease.offering)
     doorbell.ring("broker.serve", f"{model}|{region}", now=now)
 
