@@ -54,19 +54,22 @@ class Lease(TenantOwned):
 
     created_at = models.DateTimeField()
     active_at = models.DateTimeField(null=True)
+    seen_at = models.DateTimeField(null=True)  # the last proof that it was there: nothing later is charged
     ended_at = models.DateTimeField(null=True)
     end_reason = models.CharField(max_length=20, default=EndReason.NONE.value)
     max_duration_s = models.PositiveIntegerField()  # of being active
     end_date = models.DateTimeField(null=True)  # a fixed end, whichever comes first
     ends_at = models.DateTimeField(null=True)  # set when it becomes active
 
-    quota_uses = models.JSONField(default=dict)  # {quota id: amount}: given back when it ends
+    # {kind: {"amount": …, "parts": [[quota id, amount, window], …]}}: given back when it ends
+    quota_uses = models.JSONField(default=dict)
     requested_by = models.CharField(max_length=ID_LENGTH)
     requested_by_label = models.CharField(max_length=254)
 
-    due_at = models.DateTimeField(null=True)  # when a worker should look again; None: at rest
+    # When a worker should look again; None: at rest, or queued, whose pool is served as a whole.
+    due_at = models.DateTimeField(null=True)
     claimed_until = models.DateTimeField(null=True)
-    tries = models.PositiveSmallIntegerField(default=0)
+    tries = models.PositiveSmallIntegerField(default=0)  # claims in a row that nobody lived to finish
     version = models.PositiveIntegerField(default=1)  # every visible change, for ETags
 
     objects = LeaseQuerySet.as_manager()

@@ -8,6 +8,7 @@ class SimulatedPod(models.Model):
     nodes = models.JSONField(default=list)
     created_at = models.DateTimeField()
     ready_at = models.DateTimeField(null=True)
+    slow = models.BooleanField(default=False)  # takes its time to go, too
     refused = models.CharField(max_length=200, blank=True, default="")
     gone_at = models.DateTimeField(null=True)  # set when asked to go: slow deletes end in the future
 

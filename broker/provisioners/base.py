@@ -34,7 +34,7 @@ class Seen(StrEnum):
     PENDING = "pending"  # made, not ready yet
     READY = "ready"  # readiness verified
     REFUSED = "refused"  # will never become ready; `text` says why
-    LOST = "lost"  # its node is gone; `last_seen` is the last proof of life
+    LOST = "lost"  # its node or a card of it is gone; `last_seen` is the last proof of life
     GONE = "gone"  # confirmed not there: the places are free
 
 
@@ -49,8 +49,12 @@ class Observation:
     again_in_s: float = 5.0  # when it is worth looking again
 
 
+class Unanswered(Exception):
+    """The cluster did not answer in time; what was asked may have happened or not. It is asked again later."""
+
+
 class Provisioner(Protocol):
-    """Makes leases real. Every call may be repeated, and may be the second with the same order."""
+    """Makes leases real. Every call may be repeated, may be the second with the same order, may be Unanswered."""
 
     def ensure(self, order: Order, *, now: datetime) -> Observation:
         """Make it if it is not there, and say how far it is."""
@@ -61,11 +65,11 @@ class Provisioner(Protocol):
     def remove(self, order: Order, *, now: datetime) -> Observation:
         """Take it down; GONE only once that is confirmed."""
 
-    def orphans(self, live: set[str]) -> list[str]:
-        """Name what is there although no live order is called so."""
+    def names(self) -> list[str]:
+        """Name all of ours that is there, whether or not a lease accounts for it."""
 
-    def remove_orphan(self, name: str, *, now: datetime) -> None:
-        """Take down something that belongs to no lease."""
+    def remove_named(self, name: str, *, now: datetime) -> None:
+        """Take down what belongs to no lease."""
 
 
 def order_name(lease_id: str, generation: int) -> str:

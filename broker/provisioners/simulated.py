@@ -1,19 +1,20 @@
 """A cluster that is only simulated, with a real one's manners: latencies, refusals, lost nodes, slow deletes.
 
 Latencies are drawn from the order's own name, so that the same order always takes as long. Faults come on
-request: an image named `refuse/…` is refused, `slow/…` takes minutes, a node set to lost takes its pods along.
+request: an image named `refuse/…` is refused, `slow/…` takes minutes to pull and to go; a node set to lost or a
+card set to unhealthy takes its pods along.
 """
 
 from datetime import datetime, timedelta
 
 from django.conf import settings
 
-from broker.models import Node, NodeState, SimulatedPod
+from broker.models import Gpu, Health, Node, NodeState, SimulatedPod
 from broker.provisioners.base import Observation, Order, Seen
 from ports.chance import Chance
 
 PULL_S, START_S, DELETE_S, SPREAD = 2.6, 1.2, 0.8, 0.35
-SLOW_S = 240.0
+SLOW_S, SLOW_DELETE_S = 240.0, 60.0
 
 
 class SimulatedProvisioner:
@@ -28,6 +29,7 @@ class SimulatedProvisioner:
                 "created_at": now,
                 "ready_at": now + timedelta(seconds=pull_s + start_s),
                 "refused": self._refusal(order),
+                "slow": order.image.startswith("slow/"),
             },
         )
         return self._look(order, pod, now)
@@ -39,10 +41,10 @@ class SimulatedProvisioner:
     def remove(self, order: Order, *, now: datetime) -> Observation:
         return self._remove(order.name, now)
 
-    def orphans(self, live: set[str]) -> list[str]:
-        return [n for n in SimulatedPod.objects.values_list("name", flat=True) if n not in live]
+    def names(self) -> list[str]:
+        return list(SimulatedPod.objects.values_list("name", flat=True))
 
-    def remove_orphan(self, name: str, *, now: datetime) -> None:
+    def remove_named(self, name: str, *, now: datetime) -> None:
         self._remove(name, now)
 
     def _remove(self, name: str, now: datetime) -> Observation:
@@ -50,8 +52,8 @@ class SimulatedProvisioner:
         if pod is None:
             return Observation(Seen.GONE)
         if pod.gone_at is None:
-            delete_s = Chance(f"delete {name}").lognormal(DELETE_S, SPREAD) / settings.SIMULATED_SPEED
-            pod.gone_at = now + timedelta(seconds=delete_s)
+            delete_s = SLOW_DELETE_S if pod.slow else Chance(f"delete {name}").lognormal(DELETE_S, SPREAD)
+            pod.gone_at = now + timedelta(seconds=delete_s / settings.SIMULATED_SPEED)
             SimulatedPod.objects.filter(name=name, gone_at=None).update(gone_at=pod.gone_at)
         if pod.gone_at > now:
             return Observation(Seen.PENDING, "shutting down", again_in_s=(pod.gone_at - now).total_seconds())
@@ -61,14 +63,23 @@ class SimulatedProvisioner:
     def _look(self, order: Order, pod: SimulatedPod, now: datetime) -> Observation:
         if pod.refused:
             return Observation(Seen.REFUSED, pod.refused)
-        lost = Node.objects.filter(pk__in=pod.nodes, state=NodeState.LOST).order_by("state_since").first()
-        if lost:
-            return Observation(Seen.LOST, f"node {lost.name} lost contact", last_seen=lost.state_since)
+        if fault := self._fault(order, pod):
+            return fault
         if pod.gone_at is not None:
             return Observation(Seen.GONE)
         if pod.ready_at and pod.ready_at <= now:
             return Observation(Seen.READY, "readiness verified")
         return self._progress(order, pod, now)
+
+    def _fault(self, order: Order, pod: SimulatedPod) -> Observation | None:
+        lost = Node.objects.filter(pk__in=pod.nodes, state=NodeState.LOST).order_by("state_since").first()
+        if lost:
+            return Observation(Seen.LOST, f"node {lost.name} lost contact", last_seen=lost.state_since)
+        cards = Gpu.objects.filter(pk__in=[s.gpu for s in order.slices], health=Health.UNHEALTHY)
+        if sick := cards.order_by("health_since").first():
+            why = f": {sick.health_reason}" if sick.health_reason else ""
+            return Observation(Seen.LOST, f"card {sick.index} failed{why}", last_seen=sick.health_since)
+        return None
 
     def _progress(self, order: Order, pod: SimulatedPod, now: datetime) -> Observation:
         pull_s, _ = self._latencies(order)

@@ -1,6 +1,6 @@
 """Quotas of a project's whole path, taken and given back by conditional UPDATEs that PostgreSQL checks."""
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -119,7 +119,7 @@ def unused(uses: Mapping[str, Any], *, used_unit_seconds: int) -> dict[tuple[str
     back: Counter[tuple[str, str | None]] = Counter()
     for kind, use in uses.items():
         counted = kind == QuotaKind.GPU_SECONDS
-        left = defaultdict[str, int](lambda counted=counted: used_unit_seconds if counted else 0)  # type: ignore[misc]
+        left = dict.fromkeys((part[0] for part in use["parts"]), used_unit_seconds if counted else 0)
         for quota, amount, window in use["parts"]:
             spent = min(left[quota], amount)
             left[quota] -= spent

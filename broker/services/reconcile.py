@@ -181,9 +181,12 @@ def all_live() -> list[tuple[str, str]]:
 
 def remove_orphans(*, now: datetime) -> int:
     """Take down whatever the cluster runs that no live lease accounts for; return how many."""
+    there = provisioner().names()
+    # Looked up after the cluster was: what was made in between cannot be mistaken for an orphan.
     with as_sweep():
-        live = {order_name(pk, g) for pk, g in Lease.objects.live().values_list("id", "generation")}
-    orphans = provisioner().orphans(live)
+        held = Lease.objects.holding().values_list("id", "generation")
+        live = {order_name(lease_id, generation) for lease_id, generation in held}
+    orphans = [name for name in there if name not in live]
     for name in orphans:
-        provisioner().remove_orphan(name, now=now)
+        provisioner().remove_named(name, now=now)
     return len(orphans)
