@@ -1,7 +1,9 @@
 """ETag from a row's version: who changes something must have seen its newest state."""
 
-from typing import Any
+from typing import Any, ClassVar
 
+from django.db.models import QuerySet
+from rest_framework import viewsets
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -17,27 +19,22 @@ def etag(row: Any) -> str:
     return f'"{row.version}"'
 
 
-class Etagged:
+class Etagged(viewsets.GenericViewSet[Any]):
     """Mixin of viewsets whose rows have a `version`: PATCH and DELETE need If-Match."""
 
-    changing = ("partial_update", "destroy")
+    changing: ClassVar[tuple[str, ...]] = ("partial_update", "destroy")
+
+    def filter_queryset(self, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        """Lock the row that is to change before its version is compared: two changes at once meet here."""
+        rows = super().filter_queryset(queryset)
+        return rows.select_for_update(of=("self",)) if self.action in self.changing else rows
 
     def get_object(self) -> Any:
-        """Return the row; for a change it is locked, and must be the version that If-Match names."""
-        if self.action not in self.changing:  # type: ignore[attr-defined]
-            return super().get_object()  # type: ignore[misc]
-        row = self.locked()
-        self.match(self.request, row)  # type: ignore[attr-defined]
+        """Return the row; for a change it must be the version that If-Match names."""
+        row = super().get_object()
+        if self.action in self.changing:
+            self.match(self.request, row)
         return row
-
-    def locked(self) -> Any:
-        """Lock the row before its version is compared, so that two changes at once meet here."""
-        rows = self.get_queryset  # type: ignore[attr-defined]
-        self.get_queryset = lambda: rows().select_for_update(of=("self",))
-        try:
-            return super().get_object()  # type: ignore[misc]
-        finally:
-            self.get_queryset = rows
 
     @staticmethod
     def match(request: Request, row: Any) -> None:
@@ -56,7 +53,7 @@ class Etagged:
 
     def tagged(self, row: Any, *, status: int = 200, **headers: str) -> Response:
         """Answer with the row and its ETag."""
-        body = self.get_serializer(row).data  # type: ignore[attr-defined]
+        body = self.get_serializer(row).data
         return Response(body, status=status, headers={"ETag": etag(row), **headers})
 
     def retrieve(self, request: Request, *args: Any, **kwargs: Any) -> Response:

@@ -20,7 +20,7 @@ COUNTED = 10_000  # an estimate above this says "at least"
 class CursorPages(BasePagination):
     """`{"items": [], "next_cursor": null, "total_estimate": n}` and a Link header."""
 
-    def paginate_queryset(self, queryset: QuerySet[Any], request: Request, view: Any = None) -> list[Any]:
+    def paginate_queryset(self, queryset: Any, request: Request, view: Any = None) -> list[Any]:
         self.request = request
         limit = self._limit(request.query_params.get("limit", str(USUAL)))
         sort = self._sort(request.query_params.get("sort"), getattr(view, "sorts", ("-id",)))

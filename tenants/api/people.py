@@ -170,7 +170,7 @@ class Roles(TenantViewSet):
 
     serializer_class = RoleOut
     pagination_class = None
-    filter_backends = ()
+    filter_backends = []
     actions_needed = {"list": "tenant.read"}
 
     @extend_schema(responses=RoleOut(many=True))

@@ -41,7 +41,7 @@ class TenantChange(Strict):
 
 
 class ProjectOut(serializers.ModelSerializer[Project]):
-    parent = Id(source="parent_id", allow_null=True)
+    parent = Id(source="parent_id", allow_null=True)  # type: ignore[assignment]
 
     class Meta:
         model = Project
@@ -50,7 +50,7 @@ class ProjectOut(serializers.ModelSerializer[Project]):
 
 class ProjectWanted(Strict):
     name = Name()
-    parent = Id()
+    parent = Id()  # type: ignore[assignment]  # DRF's own `parent` is set per instance, past the class
 
 
 class ProjectChange(Strict):
@@ -223,7 +223,7 @@ class GrantOut(serializers.Serializer[Any]):
 class MeOut(serializers.Serializer[Any]):
     id = Id()
     kind = serializers.CharField()
-    label = serializers.CharField()
+    label = serializers.CharField()  # type: ignore[assignment]
     tenant = Id()
     roles = GrantOut(many=True)
     scopes = serializers.ListField(child=serializers.CharField(), allow_null=True)

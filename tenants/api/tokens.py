@@ -88,7 +88,7 @@ class Me(TenantViewSet):
 
     serializer_class = MeOut
     pagination_class = None
-    filter_backends = ()
+    filter_backends = []
     actions_needed = {"retrieve": "tenant.read"}
 
     @extend_schema(responses=MeOut)

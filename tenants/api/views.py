@@ -40,7 +40,7 @@ class TenantViewSet(viewsets.GenericViewSet[Any]):
     search_in: ClassVar[tuple[str, ...]] = ()
     parameters: ClassVar[frozenset[str]] = frozenset()  # further query parameters of this view
     project_field: ClassVar[str | None] = None  # where a row says which project it belongs to
-    filter_backends = (Whitelist,)
+    filter_backends = [Whitelist]
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
