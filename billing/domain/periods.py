@@ -1,5 +1,6 @@
 """Half-open stretches of time, and the months of a customer's own time zone."""
 
+from calendar import monthrange
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -68,13 +69,8 @@ def months_between(tz: str, start: datetime, end: datetime, *, anchor: int = 1) 
 def _border(zone: ZoneInfo, index: int, anchor: int) -> datetime:
     """Return where the month begins whose number, counted from year 0, is given."""
     year, month = divmod(index, 12)
-    day = min(anchor, _days(year, month + 1))
+    day = min(anchor, monthrange(year, month + 1)[1])
     midnight = datetime(year, month + 1, day, tzinfo=zone)
     # Where clocks jump at midnight there are two readings. The later is the one PostgreSQL takes: the
     # moment of the jump when midnight was skipped, the second midnight when it came twice.
     return max(midnight.astimezone(UTC), midnight.replace(fold=1).astimezone(UTC))
-
-
-def _days(year: int, month: int) -> int:
-    following = datetime(year + month // 12, month % 12 + 1, 1, tzinfo=UTC)
-    return (following - timedelta(days=1)).day

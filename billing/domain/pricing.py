@@ -2,8 +2,6 @@
 
 from billing.domain.money import EXACT_PER_UNIT, exponent_of, to_minor_up
 
-NANO = 10**9
-
 
 def burn(nano_per_hour: int, quantity: int) -> int:
     """Return what a running lease costs, in nano currency units per hour."""

@@ -94,6 +94,11 @@ def test_an_anchor_no_month_has_is_refused(anchor: int) -> None:
         month_of("UTC", utc(2026, 1, 1), anchor=anchor)
 
 
+def test_months_begin_on_the_first_unless_asked_otherwise() -> None:
+    starts = [m.start for m in months_between("UTC", utc(2026, 12, 15), utc(2027, 1, 2))]
+    assert starts == [utc(2026, 12, 1), utc(2027, 1, 1)]
+
+
 def test_no_month_is_listed_for_no_time() -> None:
     assert list(months_between("UTC", utc(2026, 1, 1), utc(2026, 1, 1))) == []
 
