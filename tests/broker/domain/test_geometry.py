@@ -124,6 +124,19 @@ def test_giving_back_what_is_not_held_is_refused(state: CardState) -> None:
         Geometry().without(ONE_ME, ONE_ME.placed_at(0))
 
 
+@pytest.mark.parametrize(
+    "state", [CardState(0b1, False, 1, Isolation.SOFT), CardState(0b10, False, 1, Isolation.HARDWARE)]
+)
+def test_a_slice_is_given_back_only_where_units_and_isolation_are_its_own(state: CardState) -> None:
+    with pytest.raises(ValueError, match="is not held"):
+        state.without(ONE, ONE.placed_at(0))
+
+
+def test_a_unit_taken_twice_is_a_fault() -> None:
+    twice = Geometry(frozenset({Held(ONE.placed_at(4), ONE), Held(THREE.placed_at(4), THREE)}))
+    assert faults(twice, grid=8) == ("unit 4 is taken 2 times",)
+
+
 def test_a_slice_lost_beside_another_keeps_the_media_engines_where_they_are() -> None:
     state = state_of([Held(ONE_ME.placed_at(0), ONE_ME), Held(THREE.placed_at(4), THREE)])
     after = state.without(THREE, THREE.placed_at(4))

@@ -123,6 +123,11 @@ def test_on_a_card_of_fixed_layout_only_its_own_offered_slices_can_be_sold() -> 
     assert fragmented_mask(state_of(layout.held), (THREE,), grid=8, layout=layout) == 0b1100
 
 
+def test_an_empty_card_counts_by_the_best_of_all_ways_to_sell_it() -> None:
+    assert fragmented_units(EMPTY, (ONE,), grid=8) == 1
+    assert fragmented_units(EMPTY, (ONE, H100.whole), grid=8) == 0
+
+
 def test_a_full_card_has_nothing_to_fragment() -> None:
     assert fragmented_units(state_of([Held(SEVEN.placed_at(0), SEVEN)]), H100.profiles, grid=8) == 0
 
