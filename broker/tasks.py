@@ -20,14 +20,14 @@ def serve(pool: str) -> None:
 
 @shared_task(name="broker.sweep")
 def sweep() -> None:
-    """Repeat whatever hint was lost: every lease that is due."""
-    for lease_id, tenant_id in reconcile.due(now=clock.now()):
-        doorbell.send("broker.step", lease_id, tenant_id)
+    """Repeat whatever hint was lost: every lease that is due, every queue."""
+    for hint in reconcile.due(now=clock.now()):
+        doorbell.send(*hint)
 
 
 @shared_task(name="broker.sweep_all")
 def sweep_all(_subject: str = "") -> None:
     """Look at every live lease, and at what the cluster runs without one."""
-    for lease_id, tenant_id in reconcile.all_live():
-        doorbell.send("broker.step", lease_id, tenant_id)
+    for hint in reconcile.all_live():
+        doorbell.send(*hint)
     reconcile.remove_orphans(now=clock.now())

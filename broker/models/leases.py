@@ -114,7 +114,7 @@ class Lease(TenantOwned):
             raise RuntimeError("a lease moves inside its tenant's transaction")
         at = max(now.replace(microsecond=0), self.at)  # the chain never runs backwards
         steps = list(self._steps(states, at=at, actor=actor, reason=reason, cause=cause))
-        fields = {"state": steps[-1].after, "seq": steps[-1].seq, "at": at, "claimed_until": None, **changes}
+        fields = {"state": steps[-1].after, "seq": steps[-1].seq, "at": at, **changes}
         moved = Lease.objects.filter(pk=self.pk, state=self.state, seq=self.seq).update(
             version=F("version") + 1, **fields
         )
@@ -167,7 +167,7 @@ class Lease(TenantOwned):
             before=before or "",
             after=after,
             reason=reason,
-            cause=cause,
+            cause=cause[:200],
             offering_id=self.offering_id,
             project_id=self.project_id,
             quantity=self.quantity,

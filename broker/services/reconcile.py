@@ -14,18 +14,21 @@ from django.utils.module_loading import import_string
 
 from broker.domain.states import EndReason, LeaseState
 from broker.models import Lease, StaleLease
-from broker.provisioners.base import Observation, Order, Provisioner, Seen, order_name
+from broker.provisioners.base import Observation, Order, Provisioner, Seen, Unanswered, order_name
 from broker.services.capacity import pool_of
 from broker.services.leases import ending, growing, placing
 from broker.services.leases.orders import order_of
 from ports import doorbell
 from tenants.services.walls import as_sweep, as_tenant
 
-CLAIM = timedelta(seconds=20)  # shorter than the sweep's period plus patience; fencing makes expiry safe
-LOOK_AGAIN = timedelta(seconds=10)
+CLAIM = timedelta(seconds=20)  # a worker that died is replaced after this; fencing makes expiry safe
+LOOK_AGAIN, LOOK_AGAIN_AT_LAST = timedelta(seconds=10), timedelta(seconds=60)
+REST = timedelta(minutes=4)  # how often an active lease is looked at
+DEADLY = 5  # claims in a row that nobody lived to finish: something about the lease kills its workers
 BATCH = 500
 LOST_AFTER = timedelta(seconds=30)  # how long a node may be silent before its leases end
 S = LeaseState
+Hint = tuple[str, str, str]  # task, subject, tenant
 
 
 @cache
@@ -50,6 +53,9 @@ def step(lease_id: str, tenant_id: str, *, now: datetime) -> None:
         if lease.state == S.QUEUED and placing.is_first(lease):
             placing.place(lease, now=now)
             return
+        if lease.state == S.PROVISIONING and lease.tries >= DEADLY:
+            _give_up(lease, f"{lease.tries} workers in a row died on it", now)
+            return
         order = _claim(lease, now) if lease.state in (S.PROVISIONING, S.RELEASING, S.ACTIVE) else None
     if order is not None:
         _work(lease, order, now)
@@ -63,23 +69,41 @@ def _over(lease: Lease, now: datetime) -> bool:
 
 
 def _claim(lease: Lease, now: datetime) -> Order | None:
-    """Take the lease for ourselves for a while; None when another worker has it."""
+    """Take the lease for ourselves for a while; None when another worker has it.
+
+    The claim is committed before the work, so that a worker killed by the work is counted.
+    """
+    again = min(LOOK_AGAIN * (lease.tries + 1), LOOK_AGAIN_AT_LAST)
     claimed = Lease.objects.filter(
         Q(claimed_until=None) | Q(claimed_until__lt=now), pk=lease.pk, state=lease.state, seq=lease.seq
-    ).update(claimed_until=now + CLAIM, tries=F("tries") + 1)
+    ).update(claimed_until=now + CLAIM, tries=F("tries") + 1, due_at=now + again)
     return order_of(lease) if claimed else None
 
 
 def _work(lease: Lease, order: Order, now: datetime) -> None:
-    acts = {S.PROVISIONING: provisioner().ensure, S.RELEASING: provisioner().remove}
-    observation = acts.get(S(lease.state), provisioner().observe)(order, now=now)
+    observation, seq = _act(lease, order, now), lease.seq
     with as_tenant(lease.tenant_id):
-        seq = lease.seq
-        # Stale: somebody moved it meanwhile; their hint or the sweep brings us back.
-        with suppress(StaleLease):
+        try:
             _apply(lease, observation, now)
-        if lease.seq == seq:  # a step forward gave the claim back already
-            Lease.objects.filter(pk=lease.pk, claimed_until=now + CLAIM).update(claimed_until=None)
+            outdated = lease.state == S.QUEUED
+        except StaleLease:
+            # Somebody moved it while we worked, and our claim kept their hint's worker out: pass it on.
+            doorbell.ring("broker.step", lease.pk, tenant_id=lease.tenant_id, now=now)
+            outdated = not Lease.objects.holding().filter(pk=lease.pk, generation=order.generation).exists()
+        if lease.seq == seq or lease.state == S.RELEASING:  # the other steps give the claim back themselves
+            Lease.objects.filter(pk=lease.pk, claimed_until=now + CLAIM).update(claimed_until=None, tries=0)
+    if outdated:  # it ended, or is placed anew, while we made it
+        with suppress(Unanswered):
+            provisioner().remove(order, now=now)
+
+
+def _act(lease: Lease, order: Order, now: datetime) -> Observation:
+    """Ask the cluster for what the lease's state wants; no transaction is open."""
+    acts = {S.PROVISIONING: provisioner().ensure, S.RELEASING: provisioner().remove}
+    try:
+        return acts.get(S(lease.state), provisioner().observe)(order, now=now)
+    except Unanswered as silence:
+        return Observation(Seen.PENDING, f"the cluster does not answer: {silence}")
 
 
 def _apply(lease: Lease, observation: Observation, now: datetime) -> None:
@@ -91,12 +115,7 @@ def _apply(lease: Lease, observation: Observation, now: datetime) -> None:
         case S.PROVISIONING, Seen.LOST:
             _requeue(lease, observation, now)
         case S.PROVISIONING, _ if now - lease.at > timedelta(seconds=settings.PROVISION_TIMEOUT_S):
-            ending.release(
-                lease,
-                reason=EndReason.PROVISION_TIMEOUT,
-                now=now,
-                cause=f"not ready within {settings.PROVISION_TIMEOUT_S} s: {observation.text}",
-            )
+            _give_up(lease, f"not ready within {settings.PROVISION_TIMEOUT_S} s: {observation.text}", now)
         case S.RELEASING, Seen.GONE:
             ending.finish(lease, now=now)
         case S.RELEASING, Seen.LOST if now - lease.at > LOST_AFTER:
@@ -106,22 +125,29 @@ def _apply(lease: Lease, observation: Observation, now: datetime) -> None:
         case S.ACTIVE, Seen.LOST:
             _lost(lease, observation, now)
         case S.ACTIVE, Seen.GONE | Seen.REFUSED:
-            ending.release(
-                lease, reason=EndReason.DEVICE_LOST, now=now, cause=observation.text or "its pod is gone"
-            )
+            cause = observation.text or "its pod is gone"
+            since = observation.last_seen or lease.seen_at
+            ending.release(lease, reason=EndReason.DEVICE_LOST, now=now, at=since, cause=cause)
         case _:
             _look_again(lease, observation, now)
 
 
+def _give_up(lease: Lease, cause: str, now: datetime) -> None:
+    ending.release(lease, reason=EndReason.PROVISION_TIMEOUT, now=now, cause=cause)
+
+
 def _activate(lease: Lease, observation: Observation, now: datetime) -> None:
-    ends_at = growing.end_of(lease, now)
+    at = max(now.replace(microsecond=0), lease.at)  # as the ledger will have it
+    ends_at = growing.end_of(lease, at)
     lease.move(
         S.ACTIVE,
         now=now,
         cause=observation.text,
-        active_at=now.replace(microsecond=0),
+        active_at=at,
+        seen_at=now,
         ends_at=ends_at,
-        due_at=ends_at,
+        claimed_until=None,
+        due_at=min(ends_at, now + REST),
         progress={},
         tries=0,
     )
@@ -130,13 +156,21 @@ def _activate(lease: Lease, observation: Observation, now: datetime) -> None:
 
 def _requeue(lease: Lease, observation: Observation, now: datetime) -> None:
     """Place it anew: its node was lost before it was ever active, so nothing was charged and nothing runs."""
-    lease.move(S.QUEUED, now=now, cause=observation.text, due_at=now, progress={}, tries=0)
+    lease.move(
+        S.QUEUED,
+        now=now,
+        cause=observation.text,
+        claimed_until=None,
+        due_at=lease.end_date,
+        progress={},
+        tries=0,
+    )
     lease.allocations.filter(released_at=None).update(released_at=now)
     doorbell.ring("broker.step", lease.pk, tenant_id=lease.tenant_id, now=now)
 
 
 def _lost(lease: Lease, observation: Observation, now: datetime) -> None:
-    since = observation.last_seen or now
+    since = observation.last_seen or lease.seen_at or now
     if now - since > LOST_AFTER:
         ending.release(lease, reason=EndReason.DEVICE_LOST, now=now, at=since, cause=observation.text)
         return
@@ -149,8 +183,8 @@ def _lost(lease: Lease, observation: Observation, now: datetime) -> None:
 
 
 def _recovered(lease: Lease, now: datetime) -> None:
-    due = min(lease.ends_at, now + timedelta(minutes=4)) if lease.ends_at else now + timedelta(minutes=4)
-    Lease.objects.filter(pk=lease.pk, seq=lease.seq).update(due_at=due)
+    due = min(lease.ends_at, now + REST) if lease.ends_at else now + REST
+    Lease.objects.filter(pk=lease.pk, seq=lease.seq).update(due_at=due, seen_at=now)
     if lease.conditions:
         Lease.objects.filter(pk=lease.pk, seq=lease.seq).update(conditions={}, version=F("version") + 1)
 
@@ -166,17 +200,29 @@ def _look_again(lease: Lease, observation: Observation, now: datetime) -> None:
         )
 
 
-def due(*, now: datetime) -> list[tuple[str, str]]:
-    """Return (lease, tenant) of every lease somebody should look at now."""
+def due(*, now: datetime) -> list[Hint]:
+    """Return what somebody should look at now: leases whose moment has come, and pools with a queue."""
     with as_sweep():
-        rows = Lease.objects.filter(Q(claimed_until=None) | Q(claimed_until__lt=now), due_at__lte=now)
-        return list(rows.order_by("due_at").values_list("id", "tenant_id")[:BATCH])
+        idle = Lease.objects.filter(Q(claimed_until=None) | Q(claimed_until__lt=now), due_at__lte=now)
+        leases = list(idle.order_by("due_at").values_list("id", "tenant_id")[:BATCH])
+        return [_to_step(*lease) for lease in leases] + _queues()
 
 
-def all_live() -> list[tuple[str, str]]:
-    """Return (lease, tenant) of every lease that is not over."""
+def all_live() -> list[Hint]:
+    """Return a look at every lease that is not over."""
     with as_sweep():
-        return list(Lease.objects.live().order_by("id").values_list("id", "tenant_id"))
+        live = Lease.objects.live().exclude(state=S.QUEUED).order_by("id").values_list("id", "tenant_id")
+        return [_to_step(*lease) for lease in live] + _queues()
+
+
+def _to_step(lease_id: str, tenant_id: str) -> Hint:
+    return "broker.step", lease_id, tenant_id
+
+
+def _queues() -> list[Hint]:
+    """Return a look at every pool in which somebody waits."""
+    pools = Lease.objects.filter(state=S.QUEUED).values_list("offering__gpu_model", "offering__region")
+    return [("broker.serve", f"{model}|{region}", "") for model, region in pools.distinct().order_by()]
 
 
 def remove_orphans(*, now: datetime) -> int:

@@ -64,12 +64,14 @@ def _release(
 ) -> None:
     held = LeaseState(lease.state) in HOLDS_CAPACITY
     moment = at or now
+    if lease.ends_at:  # whoever looks late: nothing after its end is charged
+        moment = min(moment, lease.ends_at)
     lease.move(
         LeaseState.RELEASING,
         now=moment,
         actor=actor,
         reason=reason,
-        cause=(cause or WORDS.get(reason, str(reason)))[:200],
+        cause=cause or WORDS.get(reason, str(reason)),
         end_reason=reason.value,
         ended_at=max(moment.replace(microsecond=0), lease.at),
         due_at=now + timedelta(seconds=10),
@@ -98,6 +100,7 @@ def finish(lease: Lease, *, now: datetime) -> None:
         now=now,
         reason=EndReason(lease.end_reason),
         cause="confirmed gone",
+        claimed_until=None,
         due_at=None,
         conditions={},
         progress={},
@@ -114,5 +117,5 @@ def used_unit_seconds(lease: Lease) -> int:
     if lease.active_at is None or lease.ended_at is None:
         return 0
     seconds = int((lease.ended_at - lease.active_at.replace(microsecond=0)).total_seconds())
-    uses = lease.quota_uses.get("gpu_seconds", {"amount": 0})
-    return min(max(seconds, 0) * lease.quantity * lease.offering.milli_units, uses["amount"])
+    asked: int = lease.quota_uses.get("gpu_seconds", {"amount": 0})["amount"]
+    return min(max(seconds, 0) * lease.quantity * lease.offering.milli_units, asked)

@@ -41,7 +41,9 @@ def extend(lease: Lease, *, more_s: int, actor: Actor, now: datetime) -> Lease:
     if lease.active_at:
         lease.ends_at = end_of(lease, lease.active_at)
         lease.due_at = lease.ends_at
-    lease.version = F("version") + 1  # type: ignore[assignment]
+    elif lease.state == LeaseState.QUEUED:
+        lease.due_at = lease.end_date
+    lease.version = F("version") + 1
     lease.save(update_fields=["max_duration_s", "end_date", "ends_at", "due_at", "quota_uses", "version"])
     lease.refresh_from_db(fields=["version"])
     audit.record(

@@ -1,46 +1,80 @@
 """Giving queued leases their places: oldest first, small ones may pass, and nobody starves."""
 
 from collections.abc import Collection
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db import IntegrityError, connection, transaction
 from django.db.backends.postgresql.psycopg_any import NumericRange
+from django.db.models import F
 
 from broker.domain.states import LeaseState
-from broker.models import Allocation, Lease, StaleLease
+from broker.models import Allocation, Gpu, Lease, StaleLease
 from broker.services.capacity import Card, Pool, Seating, cards_of, pool_of, seat
 from ports import doorbell
 from tenants.services.walls import as_sweep, as_tenant
 
 TRIES = 4
-BATCH = 200
+BATCH = 5000
 # From then on younger leases of the pool wait behind it, so that a large gang lands at last.
 PATIENCE = timedelta(hours=1)
 LOOK_AGAIN = timedelta(seconds=10)
 GUARDS = {"one_lease_per_place", "one_isolation_per_card", "no_strangers_on_a_soft_card"}
+Wants = tuple[
+    str, str, int, bool
+]  # tenant, offering, quantity, same node: of two equals, both fit or neither
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """One lease of a queue, as much of it as the sweep may see."""
+
+    lease_id: str
+    tenant_id: str
+    offering_id: str
+    quantity: int
+    same_node: bool
+    created_at: datetime
+    waits_for: str
+
+    @property
+    def wants(self) -> Wants:
+        return self.tenant_id, self.offering_id, self.quantity, self.same_node
 
 
 def serve(pool: Pool, *, now: datetime) -> int:
     """Place every waiting lease of a pool that fits, oldest first; return how many were placed."""
     placed = 0
-    for lease_id, tenant_id in waiting(pool):
-        with as_tenant(tenant_id):
-            lease = Lease.objects.select_related("offering").filter(pk=lease_id, state="queued").first()
-            if lease is None:
-                continue
-            if place(lease, now=now):
-                placed += 1
-            elif now - lease.created_at > PATIENCE:
-                break
+    hopeless: dict[Wants, str] = {}  # what found no place just now, and why: its like need not try
+    for entry in waiting(pool):
+        reason = hopeless.get(entry.wants)
+        if reason is None and _try(entry, hopeless, now):
+            placed += 1
+            continue
+        if reason is not None and reason != entry.waits_for:
+            with as_tenant(entry.tenant_id):
+                _say(entry.lease_id, reason)
+        if now - entry.created_at > PATIENCE:
+            break
     return placed
 
 
-def waiting(pool: Pool) -> list[tuple[str, str]]:
-    """Return (lease, tenant) of a pool's queue, oldest first."""
+def _try(entry: Waiting, hopeless: dict[Wants, str], now: datetime) -> bool:
+    with as_tenant(entry.tenant_id):
+        lease = Lease.objects.select_related("offering").filter(pk=entry.lease_id, state="queued").first()
+        if lease is None or place(lease, now=now):
+            return True  # by us or by somebody faster: it waits no longer
+        hopeless[entry.wants] = lease.waits_for
+        return False
+
+
+def waiting(pool: Pool) -> list[Waiting]:
+    """Return a pool's queue, oldest first."""
     model, region = pool
+    columns = ("id", "tenant_id", "offering_id", "quantity", "same_node", "created_at", "waits_for")
     with as_sweep():
         queue = Lease.objects.filter(state="queued", offering__gpu_model=model, offering__region=region)
-        return list(queue.order_by("created_at", "id").values_list("id", "tenant_id")[:BATCH])
+        return [Waiting(*row) for row in queue.order_by("created_at", "id").values_list(*columns)[:BATCH]]
 
 
 OLDER = """
@@ -66,24 +100,33 @@ def place(lease: Lease, *, now: datetime) -> bool:
         cards = cards_of(pool_of(lease.offering))
         seating = seat(lease.offering, cards, quantity=lease.quantity, same_node=lease.same_node)
         if seating is None:
-            _wait(lease, cards, now)
+            lease.waits_for = why_not(lease, cards)
+            _say(lease.pk, lease.waits_for)
             return False
         try:
             with transaction.atomic():
-                _hold(lease, seating, now)
+                if _hold(lease, seating, now):
+                    return True
+        except StaleLease:
+            return False
         except IntegrityError as error:
             if getattr(error.__cause__, "diag").constraint_name not in GUARDS:  # noqa: B009
                 raise
-            lease.refresh_from_db()
-        except StaleLease:
+        lease.refresh_from_db(fields=["state", "seq", "at", "generation", "version"])
+        if lease.state != LeaseState.QUEUED:
             return False
-        else:
-            return True
+    # Somebody was faster every time; there may be room yet, so look again at once.
+    doorbell.ring("broker.serve", "|".join(pool_of(lease.offering)), now=now)
     return False
 
 
-def _hold(lease: Lease, seating: Seating, now: datetime) -> None:
+def _hold(lease: Lease, seating: Seating, now: datetime) -> bool:
+    """Take the seats and step to provisioning; False when a card went out of service meanwhile."""
     offering, generation = lease.offering, lease.generation + 1
+    # Locked in order: two placers of one card wait for each other here, where no circle can come about.
+    wanted = Gpu.objects.sellable().filter(pk__in=seating.cards).order_by("pk")
+    if len(wanted.select_for_update(of=("self",), no_key=True).values_list("pk")) < len(seating.cards):
+        return False
     Allocation.objects.bulk_create(
         [
             Allocation(
@@ -105,26 +148,22 @@ def _hold(lease: Lease, seating: Seating, now: datetime) -> None:
     lease.move(
         LeaseState.PROVISIONING,
         now=now,
-        cause=f"placed on {where}"[:200],
+        cause=f"placed on {where}",
         generation=generation,
+        claimed_until=None,
         due_at=now + LOOK_AGAIN,
         tries=0,
         waits_for="",
         progress={},
     )
     doorbell.ring("broker.step", lease.pk, tenant_id=lease.tenant_id, now=now)
+    return True
 
 
-def _wait(lease: Lease, cards: Collection[Card], now: datetime) -> None:
-    reason = why_not(lease, cards)
-    due = now + LOOK_AGAIN
-    if lease.waits_for != reason:
-        Lease.objects.filter(pk=lease.pk, state="queued").update(
-            waits_for=reason, due_at=due, version=lease.version + 1
-        )
-        lease.waits_for, lease.version = reason, lease.version + 1
-    else:
-        Lease.objects.filter(pk=lease.pk, state="queued").update(due_at=due)
+def _say(lease_id: str, reason: str) -> None:
+    """Write what a queued lease waits for, if that is news."""
+    queued = Lease.objects.filter(pk=lease_id, state="queued").exclude(waits_for=reason)
+    queued.update(waits_for=reason, version=F("version") + 1)
 
 
 def why_not(lease: Lease, cards: Collection[Card]) -> str:

@@ -79,7 +79,7 @@ def request(wanted: Wanted, *, project: Project, actor: Actor, now: datetime) ->
     """Queue a lease that every gate lets pass, or raise Refused and leave nothing behind."""
     lease = build(wanted, project=project, actor=actor, now=now)
     gates.pass_all(lease, now=now)
-    lease.state, lease.seq, lease.due_at = LeaseState.QUEUED.value, 1, now
+    lease.state, lease.seq, lease.due_at = LeaseState.QUEUED.value, 1, lease.end_date
     lease.save(force_insert=True)
     Transition.objects.bulk_create(_first_steps(lease, actor))
     doorbell.ring("broker.step", lease.pk, tenant_id=lease.tenant_id, now=now)

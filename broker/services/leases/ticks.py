@@ -2,16 +2,20 @@
 
 from datetime import datetime
 
-from broker.domain.states import LeaseState
+from broker.domain.states import Condition, LeaseState
 from broker.models import Lease, StaleLease
 
 
 def tick(lease: Lease, *, at: datetime) -> bool:
-    """Close the open segment of an active lease at `at` and begin the next; False when there is nothing to do."""
-    if lease.state != LeaseState.ACTIVE or lease.at >= at:
+    """Close the open segment of an active lease at `at` and begin the next; False when there is nothing to do.
+
+    What lies after its end, or after the last proof of life of a silent node, is not certain to be charged.
+    """
+    certain = min(at, lease.ends_at or at)
+    if lease.state != LeaseState.ACTIVE or lease.at >= certain or Condition.UNREACHABLE in lease.conditions:
         return False
     try:
-        lease.move(LeaseState.ACTIVE, now=at, cause="metering tick")
+        lease.move(LeaseState.ACTIVE, now=certain, cause="metering tick")
     except StaleLease:
         return False
     return True
