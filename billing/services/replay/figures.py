@@ -1,0 +1,103 @@
+"""What a replay comes to, read from the database alone: nothing here was counted by the driver."""
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import connection
+
+from tenants.services.walls import as_sweep
+
+# A lease waits from its first queued step to its first placement. Percentiles are by rank, without
+# interpolation, over every lease that was placed.
+WAITS = """
+WITH steps AS (
+  SELECT lease_id, min(at) FILTER (WHERE after = 'queued') AS queued,
+         min(at) FILTER (WHERE after = 'provisioning') AS placed
+    FROM broker_transition GROUP BY lease_id
+), waits AS (
+  SELECT extract(epoch FROM placed - queued)::bigint AS s FROM steps WHERE placed IS NOT NULL
+)
+SELECT (SELECT count(*) FROM broker_lease), count(*), count(*) FILTER (WHERE s > 0),
+       coalesce(percentile_disc(0.5) WITHIN GROUP (ORDER BY s), 0),
+       coalesce(percentile_disc(0.95) WITHIN GROUP (ORDER BY s), 0),
+       coalesce(percentile_disc(0.95) WITHIN GROUP (ORDER BY s) FILTER (WHERE s > 0), 0), coalesce(max(s), 0)
+  FROM waits
+"""
+REVENUE = """
+SELECT t.name, o.label, sum(l.unit_seconds)::bigint, sum(l.minor)::bigint
+  FROM billing_invoiceline l JOIN billing_invoice i ON i.id = l.invoice_id
+  JOIN tenants_tenant t ON t.id = l.tenant_id JOIN broker_offering o ON o.id = l.offering_id
+ WHERE i.status = 'finalized' GROUP BY 1, 2 ORDER BY 1, 2
+"""
+MONTHS = """
+SELECT p.label, count(DISTINCT i.id), coalesce(sum(i.total), 0)::bigint
+  FROM billing_invoice i JOIN billing_billingperiod p ON p.id = i.period_id
+ WHERE i.status = 'finalized' GROUP BY 1 ORDER BY 1
+"""
+# Cards in use at the end of every day of the span, for the chart.
+DAILY = """
+SELECT d::date::text, coalesce(sum(upper(a.placement) - lower(a.placement)), 0)::bigint
+  FROM generate_series(%(first)s::timestamptz, %(last)s::timestamptz, '1 day') d
+  LEFT JOIN broker_allocation a ON a.held_at <= d AND (a.released_at IS NULL OR a.released_at > d)
+ GROUP BY d ORDER BY d
+"""
+# Everything that matters, in an order that does not depend on how it was stored.
+FINGERPRINTS = (
+    """SELECT lease_id, seq, at, before, after, reason, quantity, offering_id, generation
+         FROM broker_transition ORDER BY lease_id, seq""",
+    """SELECT lease_id, seq, s, e, unit_seconds, exact_num FROM billing_ratedcharge ORDER BY lease_id, seq, s""",
+    """SELECT a.lease_id, g.uuid, a.placement, a.held_at, a.released_at
+         FROM broker_allocation a JOIN broker_gpu g ON g.id = a.gpu_id ORDER BY 1, 2, 3, 4""",
+    """SELECT i.number, i.tenant_id, i.total, l.n, l.unit_seconds, l.exact_num, l.minor
+         FROM billing_invoice i LEFT JOIN billing_invoiceline l ON l.invoice_id = i.id ORDER BY 1, 2, 4""",
+)
+
+
+@dataclass(frozen=True)
+class Waits:
+    """How leases fared in the queue; seconds."""
+
+    leases: int
+    accepted: int
+    queued: int
+    p50_s: int
+    p95_s: int
+    queued_p95_s: int
+    longest_s: int
+
+
+def _rows(sql: str, **parameters: Any) -> list[tuple[Any, ...]]:
+    with as_sweep(), connection.cursor() as cursor:
+        cursor.execute(sql, parameters or None)
+        return cursor.fetchall()
+
+
+def waits() -> Waits:
+    return Waits(*(int(value) for value in _rows(WAITS)[0]))
+
+
+def revenue() -> list[dict[str, Any]]:
+    """Return what every tenant was invoiced for every offering; unit-seconds and minor units."""
+    names = ("tenant", "offering", "unit_seconds", "minor")
+    return [dict(zip(names, row, strict=True)) for row in _rows(REVENUE)]
+
+
+def months() -> list[dict[str, Any]]:
+    """Return the closed months: how many invoices, and their sum in minor units."""
+    return [dict(zip(("month", "invoices", "minor"), row, strict=True)) for row in _rows(MONTHS)]
+
+
+def daily_use(first: Any, last: Any) -> list[tuple[str, int]]:
+    """Return the memory slices held at the end of every day."""
+    return [(day, int(held)) for day, held in _rows(DAILY, first=first, last=last)]
+
+
+def digest() -> str:
+    """Return one hash over every transition, allocation, charge and invoice line."""
+    fingerprint = hashlib.sha256()
+    for sql in FINGERPRINTS:
+        for row in _rows(sql):
+            fingerprint.update("|".join(str(value) for value in row).encode() + b"\n")
+        fingerprint.update(b"--\n")
+    return fingerprint.hexdigest()
