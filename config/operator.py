@@ -1,5 +1,6 @@
 """Every value an operator may change: read once, typed, by name. `docs/settings.md` is printed from here."""
 
+import json
 from pathlib import Path
 
 from pydantic import Field, SecretStr
@@ -81,3 +82,32 @@ class Operator(BaseSettings):
 
 
 operator = Operator()  # type: ignore[call-arg]  # pydantic-settings fills it from the environment
+
+
+def as_markdown() -> str:
+    """Write every setting with its default and meaning, for docs/settings.md."""
+    rows = []
+    for name, field in Operator.model_fields.items():
+        default = "**none, must be set**" if field.is_required() else f"`{_plain(field.default)}`"
+        rows.append(f"| `GPUBROKER_{name.upper()}` | {default} | {field.description} |")
+    return "\n".join(
+        [
+            "# Settings",
+            "",
+            "Read once at the start, from variables of these names or from files so named in"
+            " `/run/secrets/gpubroker`. Lists are JSON.",
+            "",
+            "| variable | default | meaning |",
+            "|---|---|---|",
+            *rows,
+            "",
+        ]
+    )
+
+
+def _plain(default: object) -> str:
+    if isinstance(default, SecretStr):
+        return default.get_secret_value()
+    if isinstance(default, tuple):
+        return json.dumps(default)
+    return str(default)
