@@ -155,7 +155,7 @@ def visitor(request: HttpRequest) -> Visitor | None:
     if user is None or not user.is_authenticated:
         return None
     email = str(user.email)
-    name = user.get_full_name() or email.partition("@")[0]
+    name = user.get_short_name()
     menu = (
         ("account_email", "E-mail addresses", "mail"),
         ("account_change_password", "Password", "lock"),
