@@ -1,0 +1,57 @@
+"""What the whole fleet earns, by currency, in exact integers. Must run as staff."""
+
+from datetime import datetime
+from typing import Any
+
+from django.db import connection
+
+from billing.services.prices import LIST
+
+PRICED = """
+  FROM broker_lease l JOIN tenants_tenant tn ON tn.id = l.tenant_id
+  JOIN billing_ratecard c ON c.name = %(card)s
+  JOIN billing_priceversion p ON p.rate_card_id = c.id AND p.offering_id = l.offering_id
+   AND p.currency = tn.currency AND p.valid @> %(now)s::timestamptz
+ WHERE l.state = 'active'
+"""
+NOW = f"SELECT tn.currency, sum(l.quantity * p.nano_per_hour)::bigint {PRICED} GROUP BY 1"
+EACH = f"SELECT l.id, p.nano_per_hour, tn.currency {PRICED} AND l.id = ANY(%(leases)s)"
+# The same seconds × price as rating, cut at both ends of the span; `exact` counts 1/(3600·10⁹) of a unit.
+BETWEEN = """
+WITH stretch AS (
+  SELECT t.tenant_id, t.offering_id, t.quantity, greatest(t.at, %(since)s) AS s,
+         least(coalesce(n.at, %(until)s), %(until)s) AS e
+    FROM broker_lease l JOIN broker_transition t ON t.lease_id = l.id AND t.after = 'active'
+    LEFT JOIN broker_transition n ON n.lease_id = t.lease_id AND n.seq = t.seq + 1
+   WHERE (l.ended_at IS NULL OR l.ended_at > %(since)s) AND l.active_at < %(until)s
+     AND t.at < %(until)s AND coalesce(n.at, %(until)s) > %(since)s)
+SELECT tn.currency, sum(
+         extract(epoch FROM least(e, upper(p.valid)) - greatest(s, lower(p.valid)))::numeric(38)
+         * quantity * p.nano_per_hour)::numeric(38)
+  FROM stretch JOIN tenants_tenant tn ON tn.id = tenant_id JOIN billing_ratecard c ON c.name = %(card)s
+  JOIN billing_priceversion p ON p.rate_card_id = c.id AND p.offering_id = stretch.offering_id
+   AND p.currency = tn.currency AND p.valid && tstzrange(s, e)
+ GROUP BY 1
+"""
+
+
+def now_per_hour(*, now: datetime) -> dict[str, int]:
+    """Return 10⁻⁹ currency units an hour of everything that is active."""
+    return dict(_rows(NOW, now=now))
+
+
+def of_leases(leases: list[str], *, now: datetime) -> dict[str, tuple[int, str]]:
+    """Return (10⁻⁹ units an hour of one slice, currency) of each active lease named."""
+    return {lease: (nano, currency) for lease, nano, currency in _rows(EACH, now=now, leases=leases)}
+
+
+def between(since: datetime, until: datetime) -> dict[str, int]:
+    """Return what active time in the span comes to, exact, over 3600·10⁹."""
+    spans = {"since": since.replace(microsecond=0), "until": until.replace(microsecond=0)}
+    return {currency: int(exact) for currency, exact in _rows(BETWEEN, **spans)}
+
+
+def _rows(sql: str, **asked: Any) -> list[tuple[Any, ...]]:
+    with connection.cursor() as cursor:
+        cursor.execute(sql, {"card": LIST, **asked})
+        return list(cursor.fetchall())

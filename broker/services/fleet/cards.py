@@ -1,0 +1,115 @@
+"""Load the fleet as operators see it: every card with whose leases lie on it. Must run as staff."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+from django.db import connection
+
+from broker.domain.profiles import Placement, Profile
+from broker.domain.states import Isolation, LeaseState, PriceClass
+from broker.models import Health, LayoutPolicy, NodeState, Offering
+from broker.services.capacity import Pool, fixed_geometry
+from broker.services.catalogue import spec_of
+from broker.services.fleet.uses import Card, Slice
+
+CARDS = """
+SELECT g.id, g.index, g.gpu_model_id, g.health, g.health_reason, g.health_since, g.layout_policy, g.fixed_layout,
+       n.id, n.name, n.state, n.state_since, c.id, c.name, c.region
+  FROM broker_gpu g JOIN broker_node n ON n.id = g.node_id JOIN broker_cluster c ON c.id = n.cluster_id
+ WHERE (%(node)s = '' OR n.id = %(node)s) AND (%(gpu)s = '' OR g.id = %(gpu)s)
+ ORDER BY c.name, n.name, g.index
+"""
+HELD = """
+SELECT a.gpu_id, a.isolation, lower(a.placement), upper(a.placement) - lower(a.placement), a.profile, a.held_at,
+       l.id, l.name, l.state, l.active_at, l.ends_at, l.offering_id, o.price_class, t.id, t.name
+  FROM broker_allocation a JOIN broker_lease l ON l.id = a.lease_id
+  JOIN broker_offering o ON o.id = l.offering_id JOIN tenants_tenant t ON t.id = a.tenant_id
+  JOIN broker_gpu g ON g.id = a.gpu_id
+ WHERE a.released_at IS NULL AND (%(node)s = '' OR g.node_id = %(node)s) AND (%(gpu)s = '' OR g.id = %(gpu)s)
+ ORDER BY a.gpu_id, lower(a.placement)
+"""
+
+
+def load(*, node: str = "", gpu: str = "") -> list[Card]:
+    """Load all cards, those of one node or one alone, in the order of the racks; three queries."""
+    asked, offered = {"node": node, "gpu": gpu}, offered_profiles()
+    with connection.cursor() as cursor:
+        cursor.execute(CARDS, asked)
+        cards = {row[0]: _card(row, offered) for row in cursor.fetchall()}
+        cursor.execute(HELD, asked)
+        for gpu_id, isolation, *row in cursor.fetchall():
+            _put(cards[gpu_id], Isolation(isolation), _slice(row))
+    return list(cards.values())
+
+
+def offered_profiles() -> dict[Pool, tuple[Profile, ...]]:
+    """Return what is sold in each pool: the shapes that decide which free units are worth anything."""
+    rows = Offering.objects.published().values_list("gpu_model_id", "region", "profile", "isolation")
+    found: defaultdict[Pool, list[Profile]] = defaultdict(list)
+    for model, region, profile, isolation in sorted(set(rows)):
+        found[model, region].append(spec_of(model).profile(profile, Isolation(isolation)))
+    return {pool: tuple(profiles) for pool, profiles in found.items()}
+
+
+def _card(row: Sequence[Any], offered: dict[Pool, tuple[Profile, ...]]) -> Card:
+    pk, index, model, health, reason, health_since, policy, layout, *place = row
+    node, node_name, node_state, node_since, cluster, cluster_name, region = place
+    spec = spec_of(model)
+    return Card(
+        id=pk,
+        index=index,
+        model=model,
+        grid=spec.grid,
+        health=Health(health),
+        health_reason=reason,
+        health_since=health_since,
+        node=node,
+        node_name=node_name,
+        node_state=NodeState(node_state),
+        node_since=node_since,
+        cluster=cluster,
+        cluster_name=cluster_name,
+        region=region,
+        offered=offered.get((model, region), ()),
+        layout=fixed_geometry(spec, layout) if policy == LayoutPolicy.FIXED else None,
+    )
+
+
+def _slice(row: Sequence[Any]) -> Slice:
+    (
+        start,
+        size,
+        profile,
+        held,
+        lease,
+        name,
+        state,
+        active,
+        ends,
+        offering,
+        price_class,
+        tenant,
+        tenant_name,
+    ) = row
+    return Slice(
+        start=start,
+        size=size,
+        profile=profile,
+        held_at=held,
+        lease=lease,
+        lease_name=name,
+        state=LeaseState(state),
+        active_at=active,
+        ends_at=ends,
+        offering=offering,
+        price_class=PriceClass(price_class),
+        tenant=tenant,
+        tenant_name=tenant_name,
+    )
+
+
+def _put(card: Card, isolation: Isolation, held: Slice) -> None:
+    profile = spec_of(card.model).profile(held.profile, isolation)
+    card.state = card.state.with_held(profile, Placement(held.start, held.size))
+    card.slices.append(held)

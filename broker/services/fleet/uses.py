@@ -1,0 +1,148 @@
+"""What every unit of a card is used for now, for operators."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from functools import cached_property
+
+from broker.domain.geometry import CardState, Geometry
+from broker.domain.packing import fragmented_mask
+from broker.domain.profiles import Profile
+from broker.domain.states import LeaseState, PriceClass
+from broker.models import Health, NodeState
+
+
+class Use(StrEnum):
+    SOLD = "sold"
+    SPOT = "spot"
+    RESERVED = "reserved"  # held for a lease that is not charged: on its way in or out
+    FREE = "free"
+    FRAGMENTED = "fragmented"  # free, but nothing that is sold fits beside what is there
+    UNHEALTHY = "unhealthy"
+    MAINTENANCE = "maintenance"  # free on a node that takes nothing new
+
+
+CHARGED = (Use.SOLD, Use.SPOT)
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """One place on a card and the lease that holds it."""
+
+    start: int
+    size: int
+    profile: str
+    held_at: datetime
+    lease: str
+    lease_name: str
+    state: LeaseState
+    active_at: datetime | None
+    ends_at: datetime | None
+    offering: str
+    price_class: PriceClass
+    tenant: str
+    tenant_name: str
+
+    @property
+    def use(self) -> Use:
+        if self.state is not LeaseState.ACTIVE:
+            return Use.RESERVED
+        return Use.SPOT if self.price_class is PriceClass.SPOT else Use.SOLD
+
+    @property
+    def since(self) -> datetime:
+        """When it became what it is now."""
+        return self.active_at if self.active_at and self.state is LeaseState.ACTIVE else self.held_at
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Neighbouring units of one use; `held` names the lease where there is one."""
+
+    start: int
+    size: int
+    use: Use
+    held: Slice | None = None
+
+
+@dataclass
+class Card:
+    """One card, its place in the fleet, and all that lies on it."""
+
+    id: str
+    index: int
+    model: str
+    grid: int
+    health: Health
+    health_reason: str
+    health_since: datetime
+    node: str
+    node_name: str
+    node_state: NodeState
+    node_since: datetime
+    cluster: str
+    cluster_name: str
+    region: str
+    offered: tuple[Profile, ...]
+    layout: Geometry | None = None
+    state: CardState = field(default_factory=CardState)
+    slices: list[Slice] = field(default_factory=list)
+
+    @property
+    def where(self) -> str:
+        return f"{self.cluster_name} / {self.node_name} / card {self.index}"
+
+    @property
+    def idle_use(self) -> Use | None:
+        """What free units are when something is wrong with the card; None when they can be sold."""
+        return use_when_free(self.health, self.node_state)
+
+    @cached_property
+    def runs(self) -> tuple[Run, ...]:
+        """The whole card from its first unit to its last."""
+        runs = [Run(s.start, s.size, s.use, s) for s in self.slices]
+        lost = fragmented_mask(self.state, self.offered, grid=self.grid, layout=self.layout)
+        for unit in range(self.grid):
+            if self.state.mask >> unit & 1:
+                continue
+            use = self.idle_use or (Use.FRAGMENTED if lost >> unit & 1 else Use.FREE)
+            if (
+                runs
+                and runs[-1].held is None
+                and (runs[-1].start + runs[-1].size, runs[-1].use) == (unit, use)
+            ):
+                runs[-1] = Run(runs[-1].start, runs[-1].size + 1, use)
+            else:
+                runs.append(Run(unit, 1, use))
+        return tuple(sorted(runs, key=lambda run: run.start))
+
+    def units(self, *uses: Use) -> int:
+        return sum(run.size for run in self.runs if run.use in uses)
+
+
+def use_when_free(health: Health, node: NodeState) -> Use | None:
+    if health is Health.UNHEALTHY or node is NodeState.LOST:
+        return Use.UNHEALTHY
+    return None if node is NodeState.READY else Use.MAINTENANCE
+
+
+SCALE = 168_000  # thousandths of a card, for every grid there is (4, 7, 8 and 12 divide 168)
+
+
+def scaled(units: int, grid: int) -> int:
+    """Return units of a card in parts of SCALE, rounded down where a grid does not divide it."""
+    return units * SCALE // grid
+
+
+def cards_by_use(cards: Iterable[Card]) -> dict[Use, int]:
+    """Add up what the fleet is used for, in parts of SCALE of a card."""
+    units: Counter[tuple[Use, int]] = Counter()
+    for card in cards:
+        for run in card.runs:
+            units[run.use, card.grid] += run.size
+    total = dict.fromkeys(Use, 0)
+    for (use, grid), count in units.items():
+        total[use] += scaled(count, grid)
+    return total

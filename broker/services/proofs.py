@@ -1,0 +1,107 @@
+"""What must be true of capacity, quotas and ledger at every moment, asked of the rows themselves.
+
+Each proof is a query for counterexamples: none found, and it holds. Must run as staff.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db import connection
+
+from ports import clock
+
+SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A sentence that must hold, and the query that names what contradicts it."""
+
+    name: str
+    says: str
+    counterexamples: str
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What a look at a claim found, and when."""
+
+    name: str
+    says: str
+    found: int
+    examples: tuple[str, ...]
+    checked_at: datetime
+
+    @property
+    def holds(self) -> bool:
+        return self.found == 0
+
+
+HELD = "('provisioning', 'active', 'stopping', 'releasing', 'failed')"
+CLAIMS = (
+    Claim(
+        "no oversell",
+        "No unit of a card is held twice.",
+        """
+        SELECT a.gpu_id || ' ' || a.placement FROM broker_allocation a JOIN broker_allocation b
+            ON b.gpu_id = a.gpu_id AND b.id > a.id AND b.placement && a.placement
+         WHERE a.released_at IS NULL AND b.released_at IS NULL
+        """,
+    ),
+    Claim(
+        "no lease without its place",
+        "Every lease that holds capacity holds as many places as it asked for.",
+        f"""
+        SELECT l.id FROM broker_lease l LEFT JOIN broker_allocation a
+            ON a.lease_id = l.id AND a.generation = l.generation AND a.released_at IS NULL
+         WHERE l.state IN {HELD} GROUP BY l.id HAVING count(a.id) <> l.quantity
+        """,
+    ),
+    Claim(
+        "no place without a lease",
+        "Every place that is held belongs to the present generation of a lease that holds capacity.",
+        f"""
+        SELECT a.id FROM broker_allocation a JOIN broker_lease l ON l.id = a.lease_id
+         WHERE a.released_at IS NULL AND (l.state NOT IN {HELD} OR a.generation <> l.generation)
+        """,
+    ),
+    Claim(
+        "quotas match holdings",
+        "What a quota counts as used is the sum of what its leases took.",
+        """
+        SELECT q.id FROM tenants_quota q LEFT JOIN (
+                 SELECT part->>0 AS quota, (part->>2)::timestamptz AS counted_in, sum((part->>1)::bigint) AS taken
+                   FROM broker_lease l, jsonb_each(l.quota_uses) u, jsonb_array_elements(u.value->'parts') part
+                  WHERE l.state <> 'released' GROUP BY 1, 2) h
+            ON h.quota = q.id AND (q.kind <> 'gpu_seconds' OR h.counted_in = q.window_start)
+         GROUP BY q.id
+        HAVING CASE WHEN q.kind = 'gpu_seconds' THEN q.used < coalesce(sum(h.taken), 0)
+                    ELSE q.used <> coalesce(sum(h.taken), 0) END
+        """,
+    ),
+    Claim(
+        "ledger chains whole",
+        "Every step of a lease follows the one before it, and the last one is where the lease stands.",
+        """
+        SELECT t.lease_id FROM broker_transition t LEFT JOIN broker_transition p
+            ON p.lease_id = t.lease_id AND p.seq = t.seq - 1
+         WHERE t.seq > 0 AND (p.after IS DISTINCT FROM t.before OR p.at IS DISTINCT FROM t.prev_at)
+         UNION
+        SELECT l.id FROM broker_lease l LEFT JOIN broker_transition t ON t.lease_id = l.id AND t.seq = l.seq
+         WHERE t.after IS DISTINCT FROM l.state
+            OR EXISTS (SELECT FROM broker_transition x WHERE x.lease_id = l.id AND x.seq = l.seq + 1)
+        """,
+    ),
+)
+
+
+def check(claims: Iterable[Claim] = CLAIMS) -> Iterator[Proof]:
+    """Look for counterexamples of every claim, each at its own moment."""
+    for claim in claims:
+        with connection.cursor() as cursor:
+            cursor.execute(
+                f"SELECT count(*), (array_agg(found.* ::text))[1:{SHOWN}] FROM ({claim.counterexamples}) found"
+            )
+            count, examples = cursor.fetchone()
+        yield Proof(claim.name, claim.says, count, tuple(examples or ()), clock.now())
