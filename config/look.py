@@ -1,14 +1,22 @@
-"""The frame around every page: what the navigation, the top bar and the menus show."""
+"""The frame around every page: what the navigation, the top bar and the menus show.
 
-from dataclasses import dataclass
+Where one is comes from `tenants.portal.shell.places`, what it costs from `billing.portal.shell.figures`,
+which returns plain values, any of: counts {address name: number}, meters [{label, value, unit, sub, href,
+mini_percent, kind, phone}], alerts, alerts_url, search_url, search_hint.
+"""
+
+from dataclasses import dataclass, replace
 from datetime import datetime
+from importlib.util import find_spec
 from typing import Any
 
 from django.http import HttpRequest
 from django.urls import NoReverseMatch, reverse
 from django.utils.functional import SimpleLazyObject
+from django.utils.module_loading import import_string
 
 from ports import clock
+from tenants.portal.shell import Place, places
 
 
 @dataclass(frozen=True)
@@ -29,16 +37,6 @@ class Group:
 
     label: str
     links: tuple[Link, ...]
-
-
-@dataclass(frozen=True)
-class Project:
-    """Where the visitor works now, or could."""
-
-    id: str
-    name: str
-    tenant: str
-    initial: str
 
 
 @dataclass(frozen=True)
@@ -71,8 +69,8 @@ class Shell:
 
     nav: tuple[Group, ...] = ()
     foot: tuple[Link, ...] = ()
-    project: Project | None = None
-    others: tuple[Project, ...] = ()
+    project: Place | None = None
+    others: tuple[Place, ...] = ()
     switch_url: str = ""
     meters: tuple[Meter, ...] = ()
     user: Visitor | None = None
@@ -85,10 +83,15 @@ class Shell:
 
 
 Entry = tuple[str, str, str]  # the name of the address, the label, the icon
-TENANT_NAV: tuple[tuple[str, tuple[Entry, ...]], ...] = (
+Plan = tuple[tuple[str, tuple[Entry, ...]], ...]
+TENANT_NAV: Plan = (
     (
         "Main",
-        (("home", "Home", "home"), ("launch", "Launch", "rocket"), ("catalogue", "Catalogue", "layout-grid")),
+        (
+            ("home", "Home", "home"),
+            ("launch", "Launch", "rocket"),
+            ("catalogue", "Catalogue", "layout-grid"),
+        ),
     ),
     ("Capacity", (("leases", "Leases", "cpu"), ("queue", "Queue", "hourglass"))),
     (
@@ -96,25 +99,42 @@ TENANT_NAV: tuple[tuple[str, tuple[Entry, ...]], ...] = (
         (
             ("spend", "Spend", "chart-bar"),
             ("invoices", "Invoices", "receipt"),
+            ("projects", "Projects", "sitemap"),
             ("team", "Team", "users"),
             ("tokens", "Tokens", "key"),
             ("audit", "Audit", "history"),
         ),
     ),
 )
-OPS_NAV: tuple[tuple[str, tuple[Entry, ...]], ...] = (
+OPS_NAV: Plan = (
     (
         "Fleet",
         (
             ("control-room", "Control room", "map-2"),
-            ("clusters", "Clusters and nodes", "server-2"),
-            ("cards", "Cards", "cpu"),
-            ("offerings", "Offerings", "tag"),
+            ("ops-clusters", "Clusters and nodes", "server-2"),
+            ("ops-cards", "Cards", "cpu"),
+            ("ops-offerings", "Offerings", "tag"),
         ),
     ),
-    ("Tenants", (("tenants", "Tenants", "building"), ("ops-queue", "Queue", "hourglass"))),
+    (
+        "Tenants and the house",
+        (
+            ("tenants", "Tenants", "building"),
+            ("ops-queue", "Queue", "hourglass"),
+            ("ops-system", "System", "settings"),
+        ),
+    ),
 )
-FOOT: tuple[Entry, ...] = (("style", "Style page", "palette"),)
+STYLE: Entry = ("style", "Style page", "palette")
+TO_OPS: Entry = ("control-room", "Operations", "map-2")
+TO_TENANT: Entry = ("home", "Tenant pages", "home")
+ACCOUNT: tuple[Entry, ...] = (
+    ("account", "Profile", "user"),
+    ("account_email", "E-mail addresses", "mail"),
+    ("account_change_password", "Password", "lock"),
+    ("mfa_index", "Two-factor and passkeys", "fingerprint"),
+)
+FIGURES = "billing.portal.shell.figures"
 
 
 def address(name: str) -> str:
@@ -126,26 +146,28 @@ def address(name: str) -> str:
 
 
 def links(entries: tuple[Entry, ...], path: str, counts: dict[str, int]) -> tuple[Link, ...]:
-    """Turn entries into links, leave out pages that do not exist, and mark the one that is open."""
+    """Turn entries into links, leave out pages that do not exist, and mark the one that is open.
+
+    The longest address that the path begins with is open: /ops/queue/ is not the control room.
+    """
     found = [(name, address(name), label, icon) for name, label, icon in entries]
+    inside = [url for _, url, _, _ in found if url and path.startswith(url) and (url != "/" or path == "/")]
+    opened = max(inside, key=len, default=None)
     return tuple(
-        Link(
-            url=url,
-            label=label,
-            icon=icon,
-            count=counts.get(name),
-            current=path == url or (url != "/" and path.startswith(url)),
-            key="n" if name == "launch" else "",
-        )
+        Link(url, label, icon, counts.get(name), url == opened, "n" if name == "launch" else "")
         for name, url, label, icon in found
         if url
     )
 
 
-def navigation(path: str, *, ops: bool = False, counts: dict[str, int] | None = None) -> tuple[Group, ...]:
-    """Return the groups of the side navigation for a page at `path`."""
-    plan = OPS_NAV if ops else TENANT_NAV
-    groups = (Group(label, links(entries, path, counts or {})) for label, entries in plan)
+def navigation(path: str, plan: Plan = TENANT_NAV, counts: dict[str, int] | None = None) -> tuple[Group, ...]:
+    """Return the groups of the side navigation for a page at `path`; one link at most is current."""
+    flat = tuple(entry for _, entries in plan for entry in entries)
+    opened = next((link.url for link in links(flat, path, {}) if link.current), None)
+    groups = []
+    for label, entries in plan:
+        found = links(entries, path, counts or {})
+        groups.append(Group(label, tuple(replace(link, current=link.url == opened) for link in found)))
     return tuple(group for group in groups if group.links)
 
 
@@ -155,26 +177,43 @@ def visitor(request: HttpRequest) -> Visitor | None:
     if user is None or not user.is_authenticated:
         return None
     email = str(user.email)
-    name = user.get_short_name()
-    menu = (
-        ("account_email", "E-mail addresses", "mail"),
-        ("account_change_password", "Password", "lock"),
-        ("mfa_index", "Two-factor and passkeys", "fingerprint"),
-    )
-    return Visitor(name, email, name[:1].upper(), links(menu, request.path, {}))
+    name = user.get_full_name() or email.partition("@")[0]
+    return Visitor(name, email, name[:1].upper(), links(ACCOUNT, request.path, {}))
+
+
+def figures(request: HttpRequest) -> dict[str, Any]:
+    """Return what billing tells about money and counts, or nothing while it has no such room."""
+    room, _, _ = FIGURES.rpartition(".")
+    if find_spec(room) is None:
+        return {}
+    told: dict[str, Any] = import_string(FIGURES)(request)
+    return told
 
 
 def assemble(request: HttpRequest) -> Shell:
     """Put the frame together for one request."""
+    now = getattr(request, "now", None) or clock.now()
     signed_in = visitor(request)
     if signed_in is None:
-        return Shell(now=clock.now())
+        return Shell(now=now)
+    ops = request.path.startswith("/ops/")
+    staff = getattr(request.user, "is_staff", False)
+    told = figures(request)
+    here, others = (Place("", "Operations", "the whole fleet"), ()) if ops else places(request)
     return Shell(
-        nav=navigation(request.path),
-        foot=links(FOOT, request.path, {}),
+        nav=navigation(request.path, OPS_NAV if ops else TENANT_NAV, told.get("counts")),
+        foot=links((TO_TENANT, STYLE) if ops else (TO_OPS, STYLE) if staff else (STYLE,), request.path, {}),
+        project=here,
+        others=others,
+        switch_url=address("switch"),
+        meters=tuple(Meter(**meter) for meter in told.get("meters", ())),
         user=signed_in,
         sign_out_url=address("account_logout"),
-        now=clock.now(),
+        search_url=told.get("search_url", ""),
+        search_hint=told.get("search_hint", "Search leases"),
+        alerts=told.get("alerts", 0),
+        alerts_url=told.get("alerts_url", ""),
+        now=now,
     )
 
 

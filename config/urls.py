@@ -4,12 +4,15 @@ from importlib.util import find_spec
 
 from django.urls import URLPattern, URLResolver, include, path
 
+from config.style import StylePage
+
 handler400 = "config.problems.bad_request"
 handler403 = "config.problems.forbidden"
 handler404 = "config.problems.not_found"
 handler500 = "config.problems.surprise"
 
 urlpatterns: list[URLPattern | URLResolver] = [
+    path("style/", StylePage.as_view(), name="style"),
     *(
         path(prefix, include(rooms))
         for prefix, rooms in (
