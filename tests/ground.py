@@ -55,6 +55,11 @@ def turn(name: str) -> Iterator[None]:
         yield
 
 
+def worker_number() -> int:
+    """Return this worker's number, for what must not be chosen twice."""
+    return int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+
+
 def administrator() -> Path:
     """Return the file with the password of every test cluster, kept because the clusters are kept."""
     file = KEPT / "administrator"

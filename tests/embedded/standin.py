@@ -1,0 +1,44 @@
+"""A start of the real databases with tiny processes in the product's place, for tests to stop and kill."""
+
+import os
+import sys
+from argparse import Namespace
+from pathlib import Path
+
+from deploy.embedded.complaint import Complaint
+from deploy.embedded.process import Part
+from deploy.embedded.run import installation
+from deploy.embedded.supervisor import Stopped
+
+SLEEPER = "import time; print('up', flush=True); time.sleep(600)"
+# Like gunicorn or Celery: a parent with children of its own.
+FAMILY = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {SLEEPER!r}])"
+STUBBORN = f"import signal; [signal.signal(number, signal.SIG_IGN) for number in (2, 3, 15)]; {SLEEPER}"
+DYING = "print('up', flush=True); import time; time.sleep(0.2); raise SystemExit('I cannot go on')"
+KINDS = {"sleeper": SLEEPER, "family": FAMILY, "stubborn": STUBBORN, "dying": DYING}
+
+
+def part(kind: str) -> Part:
+    """Describe a stand-in; it is ready once it has said so."""
+    command = [sys.executable, "-c", KINDS[kind]]
+    return Part(kind, command, dict(os.environ), ready=lambda process: "up" in process.said())
+
+
+def main(data: str, port: str, *kinds: str) -> int:
+    """Start what was asked for, say so, and watch."""
+    options = Namespace(data=Path(data), port=int(port), host="127.0.0.1", fresh=False)
+    try:
+        with installation(options) as (_product, supervisor):
+            supervisor.start(*(part(kind) for kind in kinds))
+            print("ready", flush=True)
+            supervisor.watch()
+    except Stopped:
+        print("stopped", flush=True)
+    except Complaint as complaint:
+        print(complaint, file=sys.stderr, flush=True)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,114 @@
+"""A start that cannot succeed says why and what to do, and leaves nothing running."""
+
+import os
+import socket
+from argparse import Namespace
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from deploy.embedded import account, folders, listening
+from deploy.embedded.complaint import Complaint
+from deploy.embedded.roles import Server, prepare_database
+from deploy.embedded.run import installation
+from tests import ground
+from tests.database import OwnDatabase
+from tests.embedded.conftest import Start
+
+Begin = Callable[..., Start]
+
+
+def options(data: Path, port: int, *, fresh: bool = False) -> Namespace:
+    return Namespace(data=data, port=port, host="127.0.0.1", fresh=fresh)
+
+
+def test_a_port_in_use_names_who_uses_it_and_how_to_choose_another(data: Path, port: int) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", port))
+        taken.listen()
+        with (
+            pytest.raises(
+                Complaint, match=rf"Port {port}.* is in use by .* \(process {os.getpid()}\)"
+            ) as told,
+            installation(options(data, port)),
+        ):
+            pytest.fail("started on a port that was taken")
+    assert f"make run PORT={port + 100}" in str(told.value)
+    assert not (data / "postgres").exists()
+
+
+def test_the_port_of_the_events_must_be_free_too(data: Path, port: int) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", port + 1))
+        taken.listen()
+        with pytest.raises(Complaint, match=f"Port {port + 1}, needed for live events"):
+            installation(options(data, port)).__enter__()
+
+
+@pytest.mark.parametrize("number", [0, 32_768, 70_000])
+def test_a_port_that_fails_now_and_then_is_refused_at_once(number: int) -> None:
+    with pytest.raises(Complaint, match="out of range"):
+        listening.need_free("127.0.0.1", number, what="the portal", option="PORT")
+
+
+def test_an_address_of_another_machine_is_refused(port: int) -> None:
+    with pytest.raises(Complaint, match=r"cannot listen on 192\.0\.2\.1"):
+        listening.need_free("192.0.2.1", port, what="The portal", option="PORT")
+
+
+def test_a_second_start_on_the_same_data_is_refused(start: Begin, data: Path, port: int) -> None:
+    first = start("sleeper")
+    first.until_ready()
+    with pytest.raises(Complaint, match=rf"already runs .*\(process {first.popen.pid}\)"):
+        installation(options(data, port)).__enter__()
+    assert first.popen.poll() is None
+
+
+def test_a_data_folder_nobody_may_write_is_refused(port: int) -> None:
+    with pytest.raises(Complaint) as told:
+        installation(options(Path("/proc/gpubroker"), port)).__enter__()
+    assert "make run DATA=<folder>" in str(told.value)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_read_only_data_folder_is_refused(data: Path, port: int) -> None:
+    data.chmod(0o500)
+    with pytest.raises(Complaint, match="No permission to write"):
+        installation(options(data, port)).__enter__()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root hands the servers to another user")
+def test_a_data_folder_that_the_servers_user_cannot_reach_is_refused(data: Path) -> None:
+    data.chmod(0o700)
+    with pytest.raises(Complaint, match=r"The user \w+, whom PostgreSQL runs as, cannot reach"):
+        folders.prepare(data / "inside", servers=account.unprivileged(), products=None)
+
+
+def test_a_disk_that_is_nearly_full_is_refused(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(folders, "NEEDED_BYTES", 10**18)
+    with pytest.raises(Complaint, match="nearly full"):
+        folders.prepare(data, servers=None, products=None)
+
+
+def test_a_disk_that_fills_up_is_named_as_such(data: Path) -> None:
+    full = OSError(28, "No space left on device", "/data/secret_key")
+    assert folders.describe(full, data).startswith("The disk is full: /data/secret_key")
+
+
+def test_a_database_server_that_cannot_be_reached_is_named(port: int) -> None:
+    with pytest.raises(Complaint, match=r"could not be reached.*(?s:.*)DATABASE_URL"):
+        prepare_database(Server(f"postgresql://nobody:secret@127.0.0.1:{port}/postgres"))
+
+
+def test_a_login_without_rights_is_told_which_it_lacks(own_database: OwnDatabase) -> None:
+    with pytest.raises(Complaint, match=r"lacks rights.*(?s:.*)CREATEROLE"):
+        prepare_database(Server(own_database.web_url), ground.database_name("never"))
+
+
+def test_a_fresh_start_never_empties_a_server_that_is_not_ours(
+    data: Path, port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", "postgresql://someone@127.0.0.1/postgres")
+    with pytest.raises(Complaint, match="FRESH=1 will not empty"):
+        installation(options(data, port, fresh=True)).__enter__()

@@ -1,0 +1,92 @@
+"""Nothing outlives the one who started it, and what dies comes back."""
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from tests.embedded.conftest import Start, parents
+
+Begin = Callable[..., Start]
+
+
+def gone_within(seconds: float, pids: set[int]) -> bool:
+    end = time.monotonic() + seconds
+    while pids & parents().keys():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+def test_sigterm_ends_everything_within_ten_seconds(start: Begin) -> None:
+    run = start("sleeper", "family", "stubborn")
+    run.until_ready()
+    family = run.family()
+    assert len(family) >= 6
+    began = time.monotonic()
+    run.popen.send_signal(signal.SIGTERM)
+    assert run.popen.wait(15) == 0
+    assert time.monotonic() - began < 10
+    assert gone_within(0, family)
+
+
+def test_ctrl_c_ends_everything(start: Begin) -> None:
+    run = start("sleeper")
+    run.until_ready()
+    family = run.family()
+    run.popen.send_signal(signal.SIGINT)
+    out, _ = run.popen.communicate(timeout=15)
+    assert "stopped" in out
+    assert gone_within(0, family)
+
+
+def test_killing_the_supervisor_outright_leaves_no_process(start: Begin) -> None:
+    run = start("sleeper")
+    run.until_ready()
+    family = run.family()
+    run.popen.kill()
+    assert gone_within(10, family)
+
+
+def test_a_killed_supervisor_loses_nothing_that_the_database_had_confirmed(start: Begin, data: Path) -> None:
+    first = start("sleeper")
+    first.until_ready()
+    first.popen.kill()
+    assert gone_within(10, first.family())
+    first.popen.wait()
+    again = start("sleeper")
+    again.until_ready()
+    assert "PANIC" not in (data / "logs/postgres.log").read_text()
+
+
+def child(run: Start, name: str) -> int | None:
+    for pid in run.family():
+        with suppress(OSError):
+            if name.encode() in Path(f"/proc/{pid}/cmdline").read_bytes():
+                return pid
+    return None
+
+
+def test_a_database_that_dies_is_started_again(start: Begin, data: Path) -> None:
+    run = start("sleeper")
+    run.until_ready()
+    before = child(run, "valkey-server")
+    assert before
+    os.kill(before, signal.SIGKILL)
+    end = time.monotonic() + 10
+    while (after := child(run, "valkey-server")) in (None, before):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    assert after
+
+
+def test_a_process_that_keeps_dying_stops_everything_and_shows_its_last_words(start: Begin) -> None:
+    run = start("dying")
+    out, errors = run.popen.communicate(timeout=30)
+    assert run.popen.returncode == 1
+    assert out.count("dying starts again") == 4
+    assert "died 5 times in a row" in errors
+    assert "I cannot go on" in errors
