@@ -112,10 +112,10 @@ class Supervisor:
         """Stop everything, the last started first, and leave no process behind."""
         while self.tiers:
             tier = self.tiers.pop()
-            products = len(self.tiers) > 1
+            products = bool(self.tiers)  # the databases were first and go last
             for process in reversed(tier):
                 process.send(process.part.stop)
-            if not self._gone(tier, 4.0 if products else 1.0):
+            if not self._gone(tier, 4.0 if products else 3.0):
                 for process in tier:
                     process.send(process.part.orphaned)
                 self._gone(tier, 1.5 if products else 0.5)
