@@ -13,9 +13,7 @@ from tenants.domain.roles import Grants
 from tenants.models import Tenant
 from tenants.services import doors
 from tenants.services.actors import Actor
-from tenants.services.doors import Visitor
-
-SESSION_TENANT = "tenant"  # where the portal's session keeps which tenant is open
+from tenants.services.doors import SESSION_TENANT, Visitor
 
 
 class TenantRequest(Request):

@@ -1,17 +1,12 @@
 """Shapes of values that many serializers share. Shape only: whether a value is allowed is a service's word."""
 
-import unicodedata
 from typing import Any
 
 from rest_framework import serializers
 
-NAME_LENGTH = 120
+from tenants.domain.text import NAME_LENGTH, has_control
+
 TAGS, TAG_LENGTH = 20, 60
-
-
-def has_control(text: str) -> bool:
-    """Tell whether text holds control, bidirectional or other invisible characters."""
-    return any(unicodedata.category(letter) in ("Cc", "Cf", "Cs", "Co", "Cn") for letter in text)
 
 
 class Name(serializers.CharField):

@@ -1,10 +1,64 @@
-"""How people's accounts come to be: allauth's adapter with our rules."""
+"""How people's accounts come to be: allauth's views and adapter with our rules."""
+
+from typing import Any
 
 from allauth.account.adapter import DefaultAccountAdapter
+from allauth.account.views import LoginView, SignupView
+from django.http import HttpRequest
+from django.urls import reverse
+
+from ports import clock
+from tenants.models import User
+from tenants.portal.sessions import SESSION_JOIN
+from tenants.services import invitations, tenants
+from tenants.services.actors import Actor
+from tenants.services.refusals import Missing
 
 
 class Adapter(DefaultAccountAdapter):  # type: ignore[misc]
-    """allauth's adapter; e-mail addresses are kept in lower case."""
+    """allauth's adapter: addresses in lower case, a tenant for who comes uninvited, and where to go then."""
 
     def clean_email(self, email: str) -> str:
         return str(super().clean_email(email)).lower()
+
+    def save_user(self, request: HttpRequest, user: User, form: Any, commit: bool = True) -> User:
+        """Keep a new person; somebody without an invitation becomes owner of a tenant of their own."""
+        now = clock.now()
+        user.joined_at = now
+        saved: User = super().save_user(request, user, form, commit)
+        if commit and SESSION_JOIN not in request.session:
+            actor = Actor("user", saved.pk, saved.email, getattr(request, "id", ""))
+            tenants.create(name=saved.get_short_name(), owner=saved, actor=actor, now=now)
+        return saved
+
+    def get_login_redirect_url(self, request: HttpRequest) -> str:
+        """Go on to the invitation one came with, or home."""
+        if secret := request.session.get(SESSION_JOIN):
+            return reverse("join", args=[secret])
+        return str(super().get_login_redirect_url(request))
+
+    def get_signup_redirect_url(self, request: HttpRequest) -> str:
+        return self.get_login_redirect_url(request)
+
+
+def invitation_of(request: HttpRequest) -> dict[str, str] | None:
+    """Return the invitation the visitor came with, for the words above the form."""
+    secret = request.session.get(SESSION_JOIN)
+    if not secret:
+        return None
+    try:
+        offer = invitations.look(secret, now=clock.now())
+    except Missing:
+        del request.session[SESSION_JOIN]
+        return None
+    return {"tenant": offer.tenant_name, "role": offer.role.value, "email": offer.email}
+
+
+class SignIn(LoginView):  # type: ignore[misc]
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return {**super().get_context_data(**kwargs), "invitation": invitation_of(self.request)}
+
+
+class SignUp(SignupView):  # type: ignore[misc]
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return {**super().get_context_data(**kwargs), "invitation": invitation_of(self.request)}

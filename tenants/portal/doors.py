@@ -14,12 +14,13 @@ from tenants.domain.roles import Grants
 from tenants.models import Project, Tenant
 from tenants.services import audit, doors, walls
 from tenants.services.actors import Actor
+from tenants.services.doors import SESSION_TENANT as SESSION_TENANT
 from tenants.services.doors import Visitor
 from tenants.services.permissions import not_suspended, refuse
 
 Page = Callable[..., HttpResponseBase]
 SAFE = ("GET", "HEAD", "OPTIONS")
-SESSION_TENANT, SESSION_PROJECT = "tenant", "project"
+SESSION_PROJECT = "project"
 
 
 class TenantHttpRequest(HttpRequest):
@@ -55,6 +56,18 @@ def in_tenant(action: str = "tenant.read") -> Callable[[Page], Page]:
         return inside
 
     return wrap
+
+
+def signed_in(page: Page) -> Page:
+    """Let a page be seen by whoever is signed in, outside every tenant."""
+
+    @wraps(page)
+    def inside(request: Any, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        if not request.user.is_authenticated:
+            return redirect_to_login(request.get_full_path())
+        return page(request, *args, **kwargs)
+
+    return inside
 
 
 def enter(request: Any) -> bool:

@@ -2,9 +2,13 @@
 
 from collections.abc import Callable
 
-from django.db import transaction
+from django.db import connection, transaction
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
+from django.shortcuts import render
+
+from tenants.services.refusals import Refused
+from tenants.services.walls import enter_tenant
 
 # Answered without a database transaction of their own.
 OPEN_PATHS = ("/static/", "/health", "/ready", "/metrics")
@@ -22,8 +26,25 @@ class TenantWall:
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         if request.path.startswith(OPEN_PATHS):
             return self.get_response(request)
+        if connection.in_atomic_block:
+            enter_tenant(
+                ""
+            )  # only in a test: an outer transaction may still be in the tenant of the last one
         with transaction.atomic():
             response = self.get_response(request)
             if isinstance(response, HttpResponse) and response.status_code >= 400:
                 transaction.set_rollback(True)
             return response
+
+    def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
+        """Turn a page's refusal into the error page that says what happened, why, and what next."""
+        if not isinstance(exception, Refused):
+            return None
+        told = {
+            "status": exception.status,
+            "title": exception.title,
+            "detail": exception.detail,
+            "fix": exception.fix.text,
+            "request_id": getattr(request, "id", ""),
+        }
+        return render(request, "errors/page.html", told, status=exception.status)

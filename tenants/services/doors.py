@@ -14,6 +14,7 @@ from tenants.domain.roles import Grant, Grants, Role
 from tenants.models import ApiToken, Tenant
 from tenants.services.actors import Actor
 
+SESSION_TENANT = "tenant"  # where a session keeps which tenant is open
 USE_IS_WRITTEN_EVERY = timedelta(minutes=1)
 
 

@@ -7,8 +7,8 @@ import pytest
 from tenants.domain.roles import Role
 from tenants.models import AuditEvent, Member, Quota
 from tenants.services import walls
-from tests import world
-from tests.world import Api, World, moment
+from tests.tenants import people as world
+from tests.tenants.people import Api, World, moment
 
 pytestmark = pytest.mark.django_db
 

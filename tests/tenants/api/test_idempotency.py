@@ -7,8 +7,8 @@ from django.db import connections
 
 from tenants.models import ApiToken, Project, StoredAnswer
 from tenants.services import answers, walls
-from tests import world
-from tests.world import Api, World, moment
+from tests.tenants import people as world
+from tests.tenants.people import Api, World, moment
 
 
 @pytest.fixture

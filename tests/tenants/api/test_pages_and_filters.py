@@ -5,8 +5,8 @@ import json
 
 import pytest
 
-from tests import world
-from tests.world import Api, World
+from tests.tenants import people as world
+from tests.tenants.people import Api, World
 
 pytestmark = pytest.mark.django_db
 

@@ -8,8 +8,8 @@ from tenants.domain.roles import Role
 from tenants.models import ApiToken
 from tenants.services import members, tokens, walls
 from tenants.services.actors import SYSTEM
-from tests import world
-from tests.world import ALL, Api, World, moment
+from tests.tenants import people as world
+from tests.tenants.people import ALL, Api, World, moment
 
 pytestmark = pytest.mark.django_db
 
@@ -126,5 +126,5 @@ def test_letting_a_token_in_costs_one_query(delta: World, django_assert_num_quer
     text = delta.token()
     Api(text).ask("GET", "users/me")
     client = Api(text)
-    with django_assert_num_queries(4):  # savepoint, knock, release; and the test's own closing of the wall
+    with django_assert_num_queries(5):  # savepoint, knock, release; and the wall closed before and after
         client.ask("GET", "users/me")

@@ -1,0 +1,20 @@
+"""Quotas in the units people read: units, unit hours, money per hour; kept as exact integers."""
+
+from decimal import Decimal
+
+# kind: (name, what one of them is in the quota's own count, its unit)
+SHOWN: dict[str, tuple[str, int, str]] = {
+    "units": ("Units at once", 1000, "units"),
+    "gpu_seconds": ("Unit hours a month", 3_600_000, "unit hours"),
+    "burn": ("Money an hour", 1_000_000_000, "per hour"),
+}
+
+
+def kept(kind: str, shown: Decimal) -> int:
+    """Return the count that stands for a figure people gave; at most three decimals, so it is exact."""
+    return int(shown * SHOWN[kind][1])
+
+
+def shown(kind: str, count: int) -> Decimal:
+    """Return a count as people read it."""
+    return (Decimal(count) / SHOWN[kind][1]).quantize(Decimal("0.001")).normalize()

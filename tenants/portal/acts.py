@@ -1,0 +1,47 @@
+"""How a form of the portal ends: back on its page, with a sentence that says what happened."""
+
+from collections.abc import Callable
+from typing import Any
+
+from django.conf import settings
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+
+from tenants.services.refusals import Missing, Refused
+
+ON_THE_PAGE = (400, 409, 412)  # others, such as 403 and 404, are pages of their own
+
+
+def act(request: HttpRequest, do: Callable[[], object], *, done: str, to: str) -> HttpResponse:
+    """Do it and go back; a service that refuses has undone its own work, so the page can say why."""
+    try:
+        do()
+    except Refused as refusal:
+        if refusal.status not in ON_THE_PAGE:
+            raise
+        messages.error(request, f"{refusal.detail} {refusal.fix.text}")
+    else:
+        messages.success(request, done)
+    return redirect(to)
+
+
+def complain(request: HttpRequest, form: Any, *, to: str) -> HttpResponse:
+    """Go back with what is wrong in a small form that has no page of its own."""
+    for field, errors in form.errors.items():
+        messages.error(request, f"{form.fields[field].label or field}: {' '.join(errors)}")
+    return redirect(to)
+
+
+def find(rows: Any, pk: str) -> Any:
+    """Return the row, or say that there is none: another tenant's looks the same."""
+    row = rows.filter(pk=pk).first()
+    if row is None:
+        raise Missing("There is no such thing here.", fix="Go back to the list to see what is.")
+    return row
+
+
+def call(collection: str, query: str = "") -> str:
+    """Write the call that gives what a page shows, as it can be pasted into a shell."""
+    address = f"{settings.PUBLIC_URL.rstrip('/')}/api/v1/{collection}"
+    return f"curl -H \"Authorization: Bearer $GPB_TOKEN\" \\\n  '{address}{'?' if query else ''}{query}'"

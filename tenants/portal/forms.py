@@ -1,0 +1,102 @@
+"""Shapes of the portal's forms; whether something is allowed is the service's word."""
+
+from typing import Any
+from zoneinfo import available_timezones
+
+from django import forms
+
+from tenants.domain.roles import IN_WORDS, SCOPES, Role
+from tenants.domain.text import NAME_LENGTH, has_control
+from tenants.models import Project, QuotaKind
+
+ROLES = [(role.value, f"{role.value}: {IN_WORDS[role]}") for role in Role]
+DAYS = [("7", "7 days"), ("30", "30 days"), ("90", "90 days"), ("365", "a year")]
+WHOLE_TENANT = "The whole tenant"
+
+
+def visible(text: str) -> None:
+    """Refuse control and other invisible characters."""
+    if has_control(text):
+        raise forms.ValidationError("May hold no control or invisible characters.")
+
+
+def name(label: str = "Name", *, required: bool = True) -> forms.CharField:
+    return forms.CharField(
+        label=label, max_length=NAME_LENGTH, required=required, validators=[visible], strip=True
+    )
+
+
+class OnProject(forms.Form):
+    """A form with a choice of project, by the names that the visitor can see."""
+
+    def __init__(self, *args: Any, projects: list[Project], whole: str = WHOLE_TENANT, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        indent = min((len(p.path) for p in projects), default=0)
+        nodes = [(p.pk, f"{'– ' * (len(p.path) - indent)}{p.name}") for p in projects]
+        choices = [("", whole), *nodes] if whole else nodes
+        self.fields["project"] = forms.ChoiceField(label="Project", choices=choices, required=not whole)
+        self.projects = {p.pk: p for p in projects}
+
+    @property
+    def project(self) -> Project | None:
+        return self.projects.get(self.cleaned_data["project"])
+
+
+class InviteForm(OnProject):
+    email = forms.EmailField(label="E-mail", max_length=254)
+    role = forms.ChoiceField(label="Role", choices=ROLES, initial="member")
+
+
+class MachineForm(OnProject):
+    name = name()
+    role = forms.ChoiceField(label="Role", choices=ROLES, initial="member")
+
+
+class RoleForm(forms.Form):
+    role = forms.ChoiceField(label="Role", choices=ROLES)
+
+
+class TokenForm(OnProject):
+    name = name("What it is for")
+    scopes = forms.MultipleChoiceField(
+        label="May do",
+        choices=[(s, s) for s in sorted(SCOPES)],
+        widget=forms.CheckboxSelectMultiple,
+        initial=["leases:write", "offerings:read", "projects:read"],
+    )
+    days = forms.ChoiceField(label="Ends in", choices=DAYS, initial="90")
+
+    def __init__(self, *args: Any, accounts: list[tuple[str, str]], **kwargs: Any) -> None:
+        super().__init__(*args, whole="Wherever its bearer may", **kwargs)
+        if accounts:
+            self.fields["bearer"] = forms.ChoiceField(
+                label="For", choices=[("", "Myself"), *accounts], required=False
+            )
+
+
+class ProjectForm(OnProject):
+    name = name()
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, whole="", **kwargs)
+        self.fields["project"].label = "Below"
+
+
+class NameForm(forms.Form):
+    name = name()
+
+
+class TenantForm(forms.Form):
+    name = name()
+    time_zone = forms.ChoiceField(
+        label="Time zone", choices=[(zone, zone) for zone in sorted(available_timezones())], initial="UTC"
+    )
+
+
+class LimitForm(forms.Form):
+    kind = forms.ChoiceField(choices=QuotaKind.choices)
+    limit = forms.DecimalField(label="Limit", min_value=0, max_value=10**9, decimal_places=3)
+
+
+class WhyForm(forms.Form):
+    why = forms.CharField(label="Why", max_length=300, validators=[visible])

@@ -1,0 +1,149 @@
+"""The projects page: the tree with its quotas, and a project's own settings."""
+
+from typing import Any
+
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.http import require_GET, require_POST
+
+from ports import clock
+from tenants.domain import limits
+from tenants.models import Project, Quota, QuotaKind
+from tenants.portal.acts import act, call, complain, find
+from tenants.portal.doors import in_tenant
+from tenants.portal.forms import LimitForm, NameForm, ProjectForm, TenantForm
+from tenants.services import projects, quotas, tenants
+from tenants.services.permissions import require
+
+
+@require_GET
+@in_tenant("projects.read")
+def page(request: Any) -> HttpResponse:
+    """Show the tree: every project with what limits it."""
+    nodes = request.projects
+    set_here: dict[str, list[Quota]] = {}
+    for quota in Quota.objects.filter(tenant=request.tenant, project__in=[p.pk for p in nodes]).order_by(
+        "kind"
+    ):
+        set_here.setdefault(quota.project_id, []).append(quota)
+    top = min((len(p.path) for p in nodes), default=1)
+    for node in nodes:
+        node.depth = len(node.path) - top
+        node.quotas_here = [_shown(q) for q in set_here.get(node.pk, [])]
+        node.may_write = request.roles.may("projects.write", node.path)
+        node.may_limit = request.roles.may("quotas.write", node.path) and node.parent_id is not None
+    told = {
+        "nodes": nodes,
+        "call": call("projects"),
+        "may_write": any(node.may_write for node in nodes),
+        "may_tenant": request.roles.may("tenant.write"),
+        "form": ProjectForm(projects=[n for n in nodes if n.may_write]),
+        "tenant_form": TenantForm(
+            initial={"name": request.tenant.name, "time_zone": request.tenant.time_zone}
+        ),
+        "kinds": [(kind, name, unit) for kind, (name, _, unit) in limits.SHOWN.items()],
+    }
+    return render(request, "tenants/projects.html", told)
+
+
+def _shown(quota: Quota) -> dict[str, Any]:
+    name, _, unit = limits.SHOWN[quota.kind]
+    return {
+        "pk": quota.pk,
+        "kind": quota.kind,
+        "name": name,
+        "unit": unit,
+        "limit": limits.shown(quota.kind, quota.soft_limit),
+        "used": limits.shown(quota.kind, quota.used),
+        "bar": (quota.used, max(quota.soft_limit, 1)),
+    }
+
+
+@require_POST
+@in_tenant("projects.write")
+def create(request: Any) -> HttpResponse:
+    """Make a project below another."""
+    form = ProjectForm(request.POST, projects=request.projects)
+    if not form.is_valid() or form.project is None:
+        return complain(request, form, to=reverse("projects"))
+    parent = form.project
+    require(request.roles, "projects.write", parent.path)
+    name = form.cleaned_data["name"]
+
+    def do() -> None:
+        projects.create(parent=parent, name=name, actor=request.actor, now=clock.now())
+
+    return act(request, do, done=f"{name} is ready.", to=reverse("projects"))
+
+
+def own(request: Any, pk: str, action: str) -> Project:
+    """Return an open project the visitor sees and may change."""
+    project: Project = find(Project.objects.open().filter(pk__in=[p.pk for p in request.projects]), pk)
+    require(request.roles, action, project.path)
+    return project
+
+
+@require_POST
+@in_tenant("projects.write")
+def rename(request: Any, pk: str) -> HttpResponse:
+    """Give a project another name."""
+    project = own(request, pk, "projects.write")
+    form = NameForm(request.POST)
+    if not form.is_valid():
+        return complain(request, form, to=reverse("projects"))
+
+    def do() -> None:
+        projects.rename(project, name=form.cleaned_data["name"], actor=request.actor, now=clock.now())
+
+    return act(request, do, done="Renamed.", to=reverse("projects"))
+
+
+@require_POST
+@in_tenant("projects.write")
+def archive(request: Any, pk: str) -> HttpResponse:
+    """Close a project to new leases."""
+    project = own(request, pk, "projects.write")
+
+    def do() -> None:
+        projects.archive(project, actor=request.actor, now=clock.now())
+
+    done = f"{project.name} is archived; what runs in it ends in its own time."
+    return act(request, do, done=done, to=reverse("projects"))
+
+
+@require_POST
+@in_tenant("quotas.write")
+def limit(request: Any, pk: str) -> HttpResponse:
+    """Set a quota on a project."""
+    project = own(request, pk, "quotas.write")
+    form = LimitForm(request.POST)
+    if not form.is_valid():
+        return complain(request, form, to=reverse("projects"))
+    kind = QuotaKind(form.cleaned_data["kind"])
+
+    def do() -> None:
+        quotas.set_limit(
+            project=project,
+            kind=kind,
+            limit=limits.kept(kind, form.cleaned_data["limit"]),
+            actor=request.actor,
+            now=clock.now(),
+        )
+
+    return act(request, do, done=f"The quota of {project.name} is set.", to=reverse("projects"))
+
+
+@require_POST
+@in_tenant("tenant.write")
+def change_tenant(request: Any) -> HttpResponse:
+    """Rename the tenant or move it to another time zone."""
+    require(request.roles, "tenant.write")
+    form = TenantForm(request.POST)
+    if not form.is_valid():
+        return complain(request, form, to=reverse("projects"))
+
+    def do() -> None:
+        tenants.change(request.tenant, actor=request.actor, now=clock.now(), **form.cleaned_data)
+
+    return act(request, do, done="Saved.", to=reverse("projects"))

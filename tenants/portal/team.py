@@ -1,0 +1,180 @@
+"""The team page: members, invitations, service accounts."""
+
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.http import require_GET, require_POST
+
+from ports import clock
+from tenants.domain.roles import IN_WORDS, Role
+from tenants.models import Invitation, Member, Project, ServiceAccount
+from tenants.portal.acts import act, call, complain, find
+from tenants.portal.doors import in_tenant
+from tenants.portal.forms import ROLES, InviteForm, MachineForm, RoleForm
+from tenants.services import invitations, members, service_accounts
+from tenants.services.permissions import require
+
+MOST = 500  # shown on the page; the API turns pages
+
+
+def seen(request: Any, rows: Any) -> Any:
+    """Leave rows of the tenant, and of nodes whose members the visitor may see."""
+    rows = rows.filter(tenant=request.tenant)
+    reach = request.roles.projects("members.read")
+    if reach is None:
+        return rows
+    return rows.filter(project__in=Project.objects.filter(path__overlap=sorted(reach)).values("pk"))
+
+
+def people(request: Any) -> Any:
+    return seen(request, Member.objects.select_related("user", "project", "tenant"))
+
+
+def machines(request: Any) -> Any:
+    return seen(request, ServiceAccount.objects.select_related("project", "tenant"))
+
+
+def offers(request: Any) -> Any:
+    return seen(request, Invitation.objects.select_related("project", "tenant"))
+
+
+def who(request: Any) -> dict[str, Any]:
+    return {"grants": request.roles, "actor": request.actor, "now": clock.now()}
+
+
+def leads(request: Any, project: Project | None) -> None:
+    require(request.roles, "members.write", members.node(project))
+
+
+@require_GET
+@in_tenant("members.read")
+def team(request: Any) -> HttpResponse:
+    """Show who is here and what they may do."""
+    return page(request)
+
+
+def page(request: Any, **more: Any) -> HttpResponse:
+    now, lead = clock.now(), request.roles.anywhere("members.write")
+    open_offers = offers(request).filter(accepted_at=None, revoked_at=None, expires_at__gt=now)
+    rows = list(people(request).order_by("created_at", "id")[:MOST])
+    for row in rows:
+        row.mine = row.user_id == request.actor.id
+        row.may_change = request.roles.may_give(Role(row.role), members.node(row.project))
+    told = {
+        "members": rows,
+        "invitations": list(open_offers.order_by("-id")[:MOST]) if lead else [],
+        "machines": list(machines(request).filter(closed_at=None).order_by("name")[:MOST]),
+        "leads": lead,
+        "call": call("members"),
+        "roles": ROLES,
+        "role_words": [(role.value, IN_WORDS[role]) for role in Role],
+        "invite": InviteForm(projects=request.projects),
+        "machine": MachineForm(projects=request.projects, prefix="machine"),
+        **more,
+    }
+    return render(request, "tenants/team.html", told)
+
+
+@require_POST
+@in_tenant("members.write")
+def invite(request: Any) -> HttpResponse:
+    """Make an invitation and show its link, this once."""
+    form = InviteForm(request.POST, projects=request.projects)
+    if not form.is_valid():
+        return complain(request, form, to=reverse("team"))
+    leads(request, form.project)
+    invitation, secret = invitations.invite(
+        tenant=request.tenant,
+        email=form.cleaned_data["email"],
+        role=Role(form.cleaned_data["role"]),
+        project=form.project,
+        **who(request),
+    )
+    link = f"{settings.PUBLIC_URL}{reverse('join', args=[secret])}"
+    answer = page(request, invited=invitation, link=link)
+    answer["Cache-Control"] = "no-store"
+    return answer
+
+
+@require_POST
+@in_tenant("members.write")
+def uninvite(request: Any, pk: str) -> HttpResponse:
+    """Take an invitation back."""
+    offer = find(offers(request), pk)
+    leads(request, offer.project)
+
+    def do() -> None:
+        invitations.revoke(offer, actor=request.actor, now=clock.now())
+
+    return act(request, do, done=f"The invitation of {offer.email} no longer works.", to=reverse("team"))
+
+
+@require_POST
+@in_tenant("members.write")
+def change_role(request: Any, pk: str) -> HttpResponse:
+    """Give a member another role."""
+    member = find(people(request), pk)
+    leads(request, member.project)
+    form = RoleForm(request.POST)
+    if not form.is_valid():
+        return complain(request, form, to=reverse("team"))
+    role = Role(form.cleaned_data["role"])
+
+    def do() -> None:
+        members.change_role(member, role=role, **who(request))
+
+    return act(request, do, done=f"{member.user.email} is {role.value} now.", to=reverse("team"))
+
+
+@require_POST
+@in_tenant("members.read")
+def remove(request: Any, pk: str) -> HttpResponse:
+    """Remove a member, or leave."""
+    member = find(people(request), pk)
+    if member.user_id != request.actor.id:
+        leads(request, member.project)
+    done = f"{member.user.email} is no longer a member; their tokens have stopped working."
+
+    def do() -> None:
+        members.remove(member, **who(request))
+
+    return act(request, do, done=done, to=reverse("team"))
+
+
+@require_POST
+@in_tenant("members.write")
+def add_machine(request: Any) -> HttpResponse:
+    """Make a service account."""
+    form = MachineForm(request.POST, projects=request.projects, prefix="machine")
+    if not form.is_valid():
+        return complain(request, form, to=reverse("team"))
+    leads(request, form.project)
+    name = form.cleaned_data["name"]
+
+    def do() -> None:
+        service_accounts.create(
+            tenant=request.tenant,
+            name=name,
+            role=Role(form.cleaned_data["role"]),
+            project=form.project,
+            **who(request),
+        )
+
+    done = f"{name} is ready. Make a token for it under Tokens."
+    return act(request, do, done=done, to=reverse("team"))
+
+
+@require_POST
+@in_tenant("members.write")
+def close_machine(request: Any, pk: str) -> HttpResponse:
+    """End a service account with all its tokens."""
+    account = find(machines(request), pk)
+    leads(request, account.project)
+
+    def do() -> None:
+        service_accounts.close(account, **who(request))
+
+    return act(request, do, done=f"{account.name} and its tokens have stopped working.", to=reverse("team"))

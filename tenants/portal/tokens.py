@@ -1,0 +1,90 @@
+"""The tokens page: one's own, and for those who lead everybody's."""
+
+from datetime import timedelta
+from typing import Any
+
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_POST
+
+from ports import clock
+from tenants.domain.roles import Role
+from tenants.models import ApiToken, ServiceAccount
+from tenants.portal.acts import act, call, find
+from tenants.portal.doors import in_tenant
+from tenants.portal.forms import TokenForm
+from tenants.services import members, tokens
+from tenants.services.permissions import project_for
+from tenants.services.refusals import Invalid
+
+MOST = 500
+
+
+def seen(request: Any) -> Any:
+    """Leave the visitor's own tokens, or all for those who lead the tenant."""
+    rows = ApiToken.objects.filter(tenant=request.tenant).select_related("user", "service_account", "project")
+    return rows if request.roles.may("tokens.all") else rows.filter(user_id=request.actor.id)
+
+
+def machines(request: Any) -> dict[str, ServiceAccount]:
+    """Return the service accounts for which the visitor may make tokens."""
+    rows = ServiceAccount.objects.filter(tenant=request.tenant, closed_at=None).select_related("project")
+    mine = (a for a in rows if request.roles.may_give(Role(a.role), members.node(a.project)))
+    return {account.pk: account for account in mine}
+
+
+@require_http_methods(["GET", "POST"])
+@in_tenant("tokens.write")
+def page(request: Any) -> HttpResponse:
+    """Show the tokens; make one and show its secret, this once."""
+    accounts, made, text, status = machines(request), None, "", 200
+    form = TokenForm(
+        request.POST or None,
+        projects=request.projects,
+        accounts=[(a.pk, a.name) for a in accounts.values()],
+    )
+    if request.method == "POST":
+        if form.is_valid():
+            try:
+                made, text = make(request, form, accounts)
+            except Invalid as refusal:
+                form.add_error(None, refusal.detail)
+        status = 200 if made else 400
+    now = clock.now()
+    rows = list(seen(request).order_by("-id")[:MOST])
+    for row in rows:
+        row.alive = row.revoked_at is None and row.expires_at > now
+    told = {"tokens": rows, "form": form, "made": made, "text": text, "call": call("tokens")}
+    answer = render(request, "tenants/tokens.html", told, status=status)
+    answer["Cache-Control"] = "no-store"
+    return answer
+
+
+def make(request: Any, form: TokenForm, accounts: dict[str, ServiceAccount]) -> tuple[ApiToken, str]:
+    wanted, now = form.cleaned_data, clock.now()
+    project = form.project and project_for(request.roles, "tokens.write", form.project.pk)
+    account = accounts.get(wanted.get("bearer", ""))
+    return tokens.issue(
+        tenant=request.tenant,
+        name=wanted["name"],
+        scopes=wanted["scopes"],
+        expires_at=now + timedelta(days=int(wanted["days"])),
+        project=project,
+        actor=request.actor,
+        now=now,
+        user_id=None if account else request.actor.id,
+        service_account=account,
+    )
+
+
+@require_POST
+@in_tenant("tokens.write")
+def revoke(request: Any, pk: str) -> HttpResponse:
+    """End a token at once."""
+    token = find(seen(request), pk)
+
+    def do() -> None:
+        tokens.revoke(token, actor=request.actor, now=clock.now())
+
+    return act(request, do, done=f"{token.name} has stopped working.", to=reverse("tokens"))
