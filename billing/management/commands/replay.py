@@ -1,0 +1,85 @@
+"""`manage.py replay openb`: a trace through the real services in virtual time, and what came of it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.test.utils import override_settings
+
+from billing.services import drafts
+from billing.services.replay import drive, page, report, trace, world
+from broker.services.catalogue import specs
+from ports import clock, ids
+
+LONGEST_LEASE_H = 24 * 366  # the trace has leases of months
+AT_ONCE = 10**9  # the trace knows no pull or start times
+
+
+class Command(BaseCommand):
+    help = "Replay a trace of GPU requests on a simulated fleet, in an empty database, and report."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("trace", help="openb, or a CSV file with the same columns")
+        parser.add_argument("--fleet", default="64xH100-80GB", help="<cards>x<GPU model>")
+        parser.add_argument("--tenants", type=int, default=8)
+        parser.add_argument("--seed", default="1")
+        parser.add_argument("--first", type=int, default=0, help="only so many requests; 0 is all")
+        parser.add_argument("--out", type=Path, default=Path("build"))
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        cards, model = self._fleet(options["fleet"])
+        if options["tenants"] < 1:
+            raise CommandError("--tenants wants at least 1.")
+        path = trace.OPENB if options["trace"] == "openb" else Path(options["trace"])
+        try:
+            requests = trace.read(path, specs()[model])[: options["first"] or None]
+            begun = clock.monotonic()
+            with (
+                override_settings(MAX_LEASE_HOURS=LONGEST_LEASE_H, SIMULATED_SPEED=AT_ONCE),
+                ids.counted(options["seed"]),
+            ):
+                stage = world.build(model=model, cards=cards, tenant_count=options["tenants"])
+                run = drive.Run(stage, options["seed"], lambda now: self._close(now))
+                last = run.live(requests)
+            took_s = clock.monotonic() - begun
+        except (trace.UnreadableTrace, world.NotEmpty) as error:
+            raise CommandError(str(error)) from error
+        found = report.assemble(run, trace=options["trace"], model=model, last=last)
+        self._write(found, options["out"])
+        self._say(found, took_s)
+
+    def _fleet(self, text: str) -> tuple[int, str]:
+        cards, _, model = text.partition("x")
+        if not cards.isdigit() or not 1 <= int(cards) <= 10_000 or model not in specs():
+            raise CommandError(
+                f"--fleet wants <cards>x<model>, such as 64xH100-80GB; models: {', '.join(specs())}."
+            )
+        return int(cards), model
+
+    def _close(self, now: Any) -> None:
+        drafts.close_due(now=now)
+
+    def _write(self, found: dict[str, Any], folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "replay.json").write_text(json.dumps(found, indent=1, sort_keys=True) + "\n")
+        (folder / "replay.html").write_text(page.render(found))
+
+    def _say(self, found: dict[str, Any], took_s: float) -> None:
+        for name in (
+            "leases",
+            "accepted",
+            "refused",
+            "queued",
+            "queued_p50_s",
+            "queued_p95_s",
+            "gpu_hours",
+            "unexplained_gpu_seconds",
+            "charged_minus_active_seconds",
+            "lines_minus_charges",
+            "digest",
+        ):
+            self.stdout.write(f"{name:30} {found[name]}")
+        for kind, seconds in found["conservation"].items():
+            self.stdout.write(f"  {kind:28} {seconds} GPU-seconds")
+        self.stdout.write(f"took {took_s:.1f} s")
