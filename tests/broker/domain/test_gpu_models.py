@@ -42,6 +42,7 @@ def test_the_whole_card_covers_the_grid_and_is_shared_with_nobody() -> None:
     for model in MODELS:
         assert model.whole.placements == (Placement(0, model.grid),)
         assert (model.whole.compute, model.whole.kind) == (model.compute, ProfileKind.CARD)
+        assert (model.whole.max_instances, model.whole.media) == (1, False)
         assert model.sold_as(Isolation.DEVICE) == (model.whole,)
 
 
@@ -90,6 +91,7 @@ def test_a_profile_says_where_it_may_start() -> None:
 def test_only_soft_and_none_are_sold_in_shares_that_divide_the_grid() -> None:
     half, quarter = shares(grid=8, isolation=Isolation.NONE)
     assert [p.start for p in quarter.placements] == [0, 2, 4, 6]
+    assert (quarter.compute, quarter.media) == (0, False)
     assert (half.max_instances, half.memory, half.kind) == (2, 4, ProfileKind.SHARE)
     assert [share.name for share in shares(grid=6, isolation=Isolation.SOFT)] == ["half"]
     with pytest.raises(ValueError, match="isolation hardware is not sold in shares"):

@@ -128,6 +128,10 @@ def test_an_empty_card_counts_by_the_best_of_all_ways_to_sell_it() -> None:
     assert fragmented_units(EMPTY, (ONE, H100.whole), grid=8) == 0
 
 
+def test_media_engines_given_out_once_leave_the_rest_of_the_card_to_nobody() -> None:
+    assert fragmented_units(EMPTY, (ONE_ME,), grid=8) == 7
+
+
 def test_a_full_card_has_nothing_to_fragment() -> None:
     assert fragmented_units(state_of([Held(SEVEN.placed_at(0), SEVEN)]), H100.profiles, grid=8) == 0
 

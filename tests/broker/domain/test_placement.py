@@ -98,6 +98,23 @@ def test_a_slice_that_would_strand_the_eighth_unit_goes_elsewhere_even_if_the_ca
     assert choose([fuller, other], ONE_DOUBLE, H100) == Seat("fuller", Placement(6, 2))
 
 
+@pytest.mark.parametrize(
+    ("profile", "eighths", "compute"), [(SEVEN, 8, 7), (THREE, 4, 3), (ONE_DOUBLE, 2, 1)]
+)
+def test_a_slice_costs_its_part_of_the_memory_and_a_thousandth_per_compute_slice(
+    profile: Profile, eighths: int, compute: int
+) -> None:
+    choice = PoolIndex(H100, [CardView("a", "node-0")]).weigh(profile)
+    assert choice is not None
+    # 7/8 per eighth and 0.001 per compute slice, both times 8000 to stay whole; 4g and 3g fill a card.
+    assert choice.score.loss == {8: 56_056, 4: 28_024, 2: 14_008}[eighths] == 7000 * eighths + 8 * compute
+
+
+def test_a_card_cut_in_advance_is_opened_before_one_that_could_become_anything() -> None:
+    fixed = CardView("z", "node-0", EMPTY, Geometry(frozenset({at(SEVEN, 0)})))
+    assert choose([CardView("a", "node-0"), fixed], SEVEN, H100) == Seat("z", Placement(0, 8))
+
+
 def test_among_equals_the_fuller_card_then_the_lower_id_is_taken() -> None:
     less, more = holding("a", at(ONE_DOUBLE, 6)), holding("b", at(ONE_DOUBLE, 6), at(ONE_DOUBLE, 4))
     assert choose([less, more], TWO, H100) == Seat("b", Placement(0, 2))
@@ -196,6 +213,14 @@ def test_a_gang_of_slices_prefers_a_node_where_no_card_must_be_opened() -> None:
     busy = [holding("x", at(FOUR, 0), node="z"), holding("y", at(FOUR, 0), node="z")]
     gang = choose_gang([*empty(nodes=1, per_node=2), *busy], THREE, H100, count=2, same_node=True)
     assert Counter(seat.gpu for seat in gang or ()) == {"x": 1, "y": 1}
+
+
+def test_a_gang_goes_to_the_node_that_loses_less_by_it() -> None:
+    stranding = holding("x", at(FOUR, 0), at(TWO, 4), node="a")
+    sparing = holding("y", at(TWO, 0), node="b")
+    assert choose_gang([stranding, sparing], ONE, H100, count=1, same_node=True) == (
+        Seat("y", Placement(2, 1)),
+    )
 
 
 def test_a_gang_may_span_nodes_only_when_it_says_so() -> None:

@@ -27,7 +27,8 @@ def test_the_openb_trace_maps_to_the_published_counts() -> None:
     ],
 )  # fmt: skip
 def test_a_request_gets_the_smallest_slice_that_serves_it(milli: int, name: str) -> None:
-    assert asked(num_gpu=1, gpu_milli=milli, model=H100).profile.name == name
+    request = asked(num_gpu=1, gpu_milli=milli, model=H100)
+    assert (request.profile.name, request.count) == (name, 1)
 
 
 def test_several_gpus_are_a_gang_of_whole_cards() -> None:

@@ -1,0 +1,41 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import billing
+import broker
+
+DOMAINS = [Path(floor.__file__).parent / "domain" for floor in (broker, billing)]
+FORBIDDEN = {
+    "django",
+    "rest_framework",
+    "celery",
+    "kubernetes",
+    "stripe",
+    "psycopg",
+    "ports",
+    "random",
+    "time",
+}
+
+
+def test_the_domains_load_in_a_fresh_python_without_framework_or_ports() -> None:
+    names = [f"{d.parent.name}.domain.{path.stem}" for d in DOMAINS for path in d.glob("[a-z]*.py")]
+    assert len(names) > 15
+    # "time" and "random" are loaded by the standard library itself, so they are looked for in our own files.
+    program = (
+        f"import sys, {', '.join(names)}; print(*({FORBIDDEN!r} - {{'random', 'time'}}) & set(sys.modules))"
+    )
+    root = DOMAINS[0].parent.parent
+    told = subprocess.run(
+        [sys.executable, "-c", program], cwd=root, capture_output=True, text=True, check=True
+    )
+    assert told.stdout.split() == []
+
+
+def test_no_file_of_a_domain_imports_clock_or_chance() -> None:
+    for path in (path for domain in DOMAINS for path in domain.glob("*.py")):
+        lines = path.read_text().splitlines()
+        imports = {line.split()[1].split(".")[0] for line in lines if line.startswith(("import ", "from "))}
+        assert not imports & FORBIDDEN, path
+        assert not [line for line in lines if ".now(" in line or ".today(" in line], path
