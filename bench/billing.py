@@ -1,0 +1,134 @@
+"""Rating against the pure aggregate over the same rows: `python -m bench.billing`, on a migrated, empty database."""
+
+import os
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+
+import django
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+django.setup()
+
+from django.db import connection, connections, transaction  # noqa: E402
+
+from bench.figures import Figures  # noqa: E402
+from billing.services import periods, prices, rating  # noqa: E402
+from broker.models import GpuModel, Offering  # noqa: E402
+from tenants.models import Project, Tenant  # noqa: E402
+from tenants.services.actors import SYSTEM  # noqa: E402
+from tenants.services.walls import as_sweep, as_tenant  # noqa: E402
+
+HERE = Path(__file__).parent
+TENANTS, LEASES, STRETCHES, LENGTH_S = 250, 80, 10, 23 * 3600
+ZONES = ("UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata", "Australia/Lord_Howe")
+START = datetime(2026, 3, 20, tzinfo=UTC)
+REPEATS = 5
+
+
+def build() -> None:
+    """Write the offerings, their prices and everybody's history."""
+    GpuModel.objects.create(name="H200-141GB", memory_gb=141, memory_grid=8, compute_slices=7, spec={})
+    offerings = [
+        Offering.objects.create(
+            gpu_model_id="H200-141GB",
+            profile=f"p{n}",
+            isolation="hardware",
+            price_class="on_demand",
+            region="eu-1",
+            label=f"p{n}",
+            milli_units=1000,
+            memory_gb=18,
+            created_at=START,
+        )
+        for n in range(20)
+    ]
+    for n, offering in enumerate(offerings):
+        for days in (0, 6, 40):
+            prices.publish(
+                offering=offering,
+                currency="EUR",
+                nano_per_hour=1_040_000_001 + n * 10**6 + days,
+                since=START + timedelta(days=days),
+                actor=SYSTEM,
+                now=START,
+            )
+    rows = (HERE / "usage.sql").read_text()
+    for n in range(TENANTS):
+        tenant, project = f"ten_{n:026d}", f"prj_{n:026d}"
+        with as_tenant(tenant), connection.cursor() as cursor:
+            Tenant.objects.create(pk=tenant, name=tenant, time_zone=ZONES[n % len(ZONES)], created_at=START)
+            Project.objects.create(pk=project, tenant_id=tenant, path=[project], name="p", created_at=START)
+            wanted = {
+                "tenant": tenant,
+                "project": project,
+                "offerings": [offering.pk for offering in offerings],
+                "kinds": len(offerings),
+                "leases": LEASES,
+                "stretches": STRETCHES,
+                "length": LENGTH_S,
+                "start": START + timedelta(days=1),
+            }
+            cursor.execute(rows, wanted)
+
+
+def make_months(now: datetime) -> None:
+    """Make every tenant's months, which is done once a month and not once a run."""
+    with as_sweep():
+        tenants = list(Tenant.objects.all())
+    for tenant in tenants:
+        with as_tenant(tenant.pk):
+            periods.ensure(tenant, since=START, until=now)
+
+
+def tidy() -> None:
+    """Let PostgreSQL clear away dead rows and count the live ones, as autovacuum does in time."""
+    with connections["owner"].cursor() as cursor:
+        cursor.execute("VACUUM ANALYZE")
+
+
+def aggregate() -> float:
+    """Time the baseline, as the role that rates and with what rating gives itself."""
+    with as_sweep(), connection.cursor() as cursor:
+        for name, value in rating.AT_ONCE.items():
+            cursor.execute(f"SET LOCAL {name} = {value}")
+        begun = perf_counter()
+        cursor.execute((HERE / "aggregate.sql").read_text())
+        cursor.fetchone()
+        return perf_counter() - begun
+
+
+def rated(now: datetime, *, expect_rows: bool, keep: bool = False) -> float:
+    """Time one whole run; undone unless it is kept, so that it can be repeated."""
+    with transaction.atomic():
+        begun = perf_counter()
+        outcome = rating.rate(now=now, whole=True)
+        took = perf_counter() - begun
+        if bool(outcome.written) != expect_rows or outcome.gaps:
+            raise RuntimeError(f"the run wrote {outcome.written} charges and left {len(outcome.gaps)} gaps")
+        transaction.set_rollback(not keep)
+    return took
+
+
+def main() -> None:
+    figures, now = Figures("billing"), START + timedelta(days=60)
+    build()
+    make_months(now)
+    tidy()
+    first, again, base = [], [], []
+    for n in range(REPEATS):
+        tidy()  # what an undone run leaves behind would slow the next one
+        base.append(aggregate())
+        first.append(rated(now, expect_rows=True, keep=n == REPEATS - 1))
+    tidy()
+    for _ in range(REPEATS):
+        base.append(aggregate())
+        again.append(rated(now, expect_rows=False))
+    figures.ratio("rating", median(first), baseline=median(base), at_most=3.5)
+    figures.ratio("rating_again", median(again), baseline=median(base), at_most=2)
+    figures.leave()
+
+
+if __name__ == "__main__":
+    main()
