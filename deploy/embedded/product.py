@@ -15,11 +15,10 @@ from deploy.embedded.account import Account, give
 from deploy.embedded.folders import CHECKOUT, Folders
 from deploy.embedded.process import Part, Process
 from deploy.embedded.roles import DATABASE, OWNER, WEB, WORKER, Server
+from deploy.embedded.valkey import Valkey
 
 PYTHON = sys.executable
 HEALTH = "/healthz"
-# Celery's control channel of database 0: whoever listens there is a worker that takes orders.
-CONTROL_CHANNEL = b"/0.celery.pidbox"
 
 
 @dataclass(frozen=True)
@@ -28,7 +27,7 @@ class Product:
 
     folders: Folders
     server: Server
-    valkey_url: str
+    valkey: Valkey
     host: str
     port: int
     account: Account | None = None
@@ -60,7 +59,7 @@ class Product:
             "GPUBROKER_SECRET_KEY": secret(self.folders.secrets / "secret_key", self.account),
             **own,
             "GPUBROKER_DATABASE_URL": self.server.login(role, DATABASE),
-            "GPUBROKER_BROKER_URL": self.valkey_url,
+            "GPUBROKER_BROKER_URL": self.valkey.url,
             "GPUBROKER_DATA_DIR": str(self.folders.files),
         }
 
@@ -106,13 +105,13 @@ class Product:
         env = self.env(role)
         return Part(name, command, env, ready=ready, account=self.account, cwd=CHECKOUT, orphaned=orphaned)
 
-    def _answers(self, port: int) -> Callable[[Process], bool]:
+    def _answers(self, port: int, path: str = HEALTH) -> Callable[[Process], bool]:
         host = "127.0.0.1" if self.host == "0.0.0.0" else self.host
 
         def answers(process: Process) -> bool:
             door = http.client.HTTPConnection(host, port, timeout=10)
             try:
-                door.request("GET", HEALTH)
+                door.request("GET", path)
                 return door.getresponse().status == 200
             except (OSError, http.client.HTTPException):
                 return False
@@ -122,13 +121,9 @@ class Product:
         return answers
 
     def _worker_listens(self, process: Process) -> bool:
-        path = self.valkey_url.partition("://")[2]
+        """Tell whether a worker takes orders: nobody else here subscribes to a pattern of channels."""
         try:
-            with socket.socket(socket.AF_UNIX) as door:
-                door.settimeout(2)
-                door.connect(path)
-                door.sendall(b"PUBSUB NUMSUB %s\r\nPUBSUB NUMPAT\r\n" % CONTROL_CHANNEL)
-                return b":0" not in door.recv(256).replace(b":0\r\n:0\r\n", b":0")
+            return self.valkey.say(b"PUBSUB NUMPAT") not in (b"", b":0\r\n")
         except OSError:
             return False
 

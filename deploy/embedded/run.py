@@ -63,7 +63,7 @@ def installation(options: Namespace) -> Iterator[tuple[Product, Supervisor]]:
                 )
             if products:
                 compile_for_others()
-            yield Product(places, server, valkey.url, options.host, options.port, products), supervisor
+            yield Product(places, server, valkey, options.host, options.port, products), supervisor
         finally:
             supervisor.stop()
 
