@@ -15,6 +15,7 @@ from django.urls import NoReverseMatch, reverse
 from django.utils.functional import SimpleLazyObject
 from django.utils.module_loading import import_string
 
+from config.promise import promise
 from ports import clock
 from tenants.portal.shell import Place, places
 
@@ -135,6 +136,7 @@ ACCOUNT: tuple[Entry, ...] = (
     ("mfa_index", "Two-factor and passkeys", "fingerprint"),
 )
 FIGURES = "billing.portal.shell.figures"
+OPS_FIGURES = "billing.portal.ops.frame.figures"
 
 
 def address(name: str) -> str:
@@ -177,16 +179,16 @@ def visitor(request: HttpRequest) -> Visitor | None:
     if user is None or not user.is_authenticated:
         return None
     email = str(user.email)
-    name = user.get_full_name() or email.partition("@")[0]
+    name = user.get_short_name()
     return Visitor(name, email, name[:1].upper(), links(ACCOUNT, request.path, {}))
 
 
-def figures(request: HttpRequest) -> dict[str, Any]:
+def figures(request: HttpRequest, source: str) -> dict[str, Any]:
     """Return what billing tells about money and counts, or nothing while it has no such room."""
-    room, _, _ = FIGURES.rpartition(".")
+    room, _, _ = source.rpartition(".")
     if find_spec(room) is None:
         return {}
-    told: dict[str, Any] = import_string(FIGURES)(request)
+    told: dict[str, Any] = import_string(source)(request)
     return told
 
 
@@ -196,10 +198,10 @@ def assemble(request: HttpRequest) -> Shell:
     signed_in = visitor(request)
     if signed_in is None:
         return Shell(now=now)
-    ops = request.path.startswith("/ops/")
     staff = getattr(request.user, "is_staff", False)
-    told = figures(request)
-    here, others = (Place("", "Operations", "the whole fleet"), ()) if ops else places(request)
+    ops = staff and request.path.startswith("/ops/")
+    told = figures(request, OPS_FIGURES if ops else FIGURES)
+    here, others = (Place("", "Operations", told["fleet"]), ()) if ops else places(request)
     return Shell(
         nav=navigation(request.path, OPS_NAV if ops else TENANT_NAV, told.get("counts")),
         foot=links((TO_TENANT, STYLE) if ops else (TO_OPS, STYLE) if staff else (STYLE,), request.path, {}),
@@ -218,5 +220,5 @@ def assemble(request: HttpRequest) -> Shell:
 
 
 def shell(request: HttpRequest) -> dict[str, Any]:
-    """Give templates `shell`; it is put together only when a page reads it."""
-    return {"shell": SimpleLazyObject(lambda: assemble(request))}
+    """Give templates `shell` and `promise`; each is put together only when a page reads it."""
+    return {"shell": SimpleLazyObject(lambda: assemble(request)), "promise": SimpleLazyObject(promise)}

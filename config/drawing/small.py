@@ -142,7 +142,7 @@ def cards(rows: Sequence[Sequence[Sequence[Span]]], cells: int = 8) -> str:
         for column, card in enumerate(row)
         for span in card
     )
-    view = f"0 0 {5 * 96 + width} {len(rows) * 26 - 8}"
+    view = f"0 0 {5 * 96 + width} {len(rows) * 26 - 7}"
     return f'<svg class="fleet art" viewBox="{view}" aria-hidden="true">{drawn}</svg>'
 
 
