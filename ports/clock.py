@@ -61,6 +61,11 @@ def monotonic() -> float:
     return time.monotonic()
 
 
+def milliseconds() -> int:
+    """Return this host's wall clock; only good for ids that sort roughly by age."""
+    return time.time_ns() // 1_000_000
+
+
 def sleep(seconds: float) -> None:
     """Wait; only loops of commands may."""
     time.sleep(seconds)

@@ -2,9 +2,10 @@
 
 import hashlib
 import secrets
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+
+from ports import clock
 
 CROCKFORD = "0123456789abcdefghjkmnpqrstvwxyz"
 BODY = 26
@@ -19,7 +20,7 @@ def _encode(number: int, length: int) -> str:
 
 
 def _ulid() -> str:
-    return _encode((int(time.time() * 1000) << 80) | secrets.randbits(80), BODY)
+    return _encode((clock.milliseconds() << 80) | secrets.randbits(80), BODY)
 
 
 _source: Callable[[], str] = _ulid

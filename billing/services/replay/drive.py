@@ -104,7 +104,8 @@ def _active(lease_id: str) -> bool:
 
 def month_ends(first: datetime, last: datetime) -> list[datetime]:
     """Return a moment after the end of every month of the span, when it is over in every time zone."""
-    found, year, month = [], first.year, first.month
+    found: list[datetime] = []
+    year, month = first.year, first.month
     while not found or found[-1] < last:
         year, month = (year + 1, 1) if month == 12 else (year, month + 1)
         found.append(first.replace(year=year, month=month, day=1, hour=13, minute=0, second=0, microsecond=0))

@@ -19,8 +19,8 @@ WITH steps AS (
   SELECT extract(epoch FROM placed - queued)::bigint AS s FROM steps WHERE placed IS NOT NULL
 )
 SELECT (SELECT count(*) FROM broker_lease), count(*), count(*) FILTER (WHERE s > 0),
-       coalesce(percentile_disc(0.5) WITHIN GROUP (ORDER BY s), 0),
        coalesce(percentile_disc(0.95) WITHIN GROUP (ORDER BY s), 0),
+       coalesce(percentile_disc(0.5) WITHIN GROUP (ORDER BY s) FILTER (WHERE s > 0), 0),
        coalesce(percentile_disc(0.95) WITHIN GROUP (ORDER BY s) FILTER (WHERE s > 0), 0), coalesce(max(s), 0)
   FROM waits
 """
@@ -56,13 +56,13 @@ FINGERPRINTS = (
 
 @dataclass(frozen=True)
 class Waits:
-    """How leases fared in the queue; seconds."""
+    """How leases fared in the queue; seconds. `queued_…` are of those that had to wait at all."""
 
     leases: int
     accepted: int
     queued: int
-    p50_s: int
     p95_s: int
+    queued_p50_s: int
     queued_p95_s: int
     longest_s: int
 
@@ -70,7 +70,7 @@ class Waits:
 def _rows(sql: str, **parameters: Any) -> list[tuple[Any, ...]]:
     with as_sweep(), connection.cursor() as cursor:
         cursor.execute(sql, parameters or None)
-        return cursor.fetchall()
+        return list(cursor.fetchall())
 
 
 def waits() -> Waits:
