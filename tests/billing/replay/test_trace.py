@@ -1,0 +1,63 @@
+"""Reading a trace: what becomes a request, and what a broken file answers."""
+
+from pathlib import Path
+
+import pytest
+
+from billing.services.replay.trace import OPENB, UnreadableTrace, read
+from broker.services.catalogue import spec_of
+
+H100 = "H100-80GB"
+HEAD = "created,scheduled,deleted,num_gpu,gpu_milli\n"
+
+
+def write(folder: Path, lines: str) -> Path:
+    path = folder / "trace.csv"
+    path.write_text(HEAD + lines)
+    return path
+
+
+def test_the_openb_trace_holds_every_gpu_request_once() -> None:
+    requests = read(OPENB, spec_of(H100))
+    assert len(requests) == 7064
+    assert len({request.number for request in requests}) == 7064
+    assert sum(request.count > 1 for request in requests) == 75
+    assert requests == sorted(requests, key=lambda request: (request.arrives, request.number))
+
+
+def test_a_scheduled_request_runs_from_then_until_its_deletion(tmp_path: Path) -> None:
+    (request,) = read(write(tmp_path, "5,9,30,1,460\n"), spec_of(H100))
+    assert (request.arrives, request.runs_s, request.profile, request.count) == (9, 21, "4g.40gb", 1)
+
+
+def test_a_request_that_never_ran_arrives_when_it_was_made(tmp_path: Path) -> None:
+    (request,) = read(write(tmp_path, "5,,30,2,1000\n"), spec_of(H100))
+    assert (request.arrives, request.runs_s, request.profile, request.count) == (5, 25, "card", 2)
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("5,9,8,1,460\n", "Line 2 is no request: it ends before it begins"),
+        ("5,9,x,1,460\n", "Line 2 is no request"),
+        ("5,9,30,1\n", "Line 2 is no request"),
+        ("5,9,30,1,2000\n", "2000 thousandths is no GPU request"),
+        ("-5,,30,1,200\n", "it ends before it begins"),
+        ("", "holds no request"),
+    ],
+)
+def test_a_broken_trace_names_its_line(tmp_path: Path, line: str, says: str) -> None:
+    with pytest.raises(UnreadableTrace, match=says):
+        read(write(tmp_path, line), spec_of(H100))
+
+
+def test_a_file_with_other_columns_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "other.csv"
+    path.write_text("a,b\n1,2\n")
+    with pytest.raises(UnreadableTrace, match="must name the columns created,scheduled"):
+        read(path, spec_of(H100))
+
+
+def test_a_missing_file_is_said_to_be_missing(tmp_path: Path) -> None:
+    with pytest.raises(UnreadableTrace, match="No such file"):
+        read(tmp_path / "nowhere.csv", spec_of(H100))
