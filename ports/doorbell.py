@@ -3,11 +3,14 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
+from typing import Any, TypeVar, cast
 
-from celery import current_app
+from celery import current_app, shared_task
 from django.db import connection
+from kombu.exceptions import OperationalError
 
 CHANNEL = "gpubroker_doorbell"
+Answer = TypeVar("Answer", bound=Callable[..., Any])
 
 # One statement per ring: the NOTIFY is delivered at commit, so the relay never wakes for a rolled-back hint.
 RING = """
@@ -34,6 +37,24 @@ def ring(task: str, subject: str, *, tenant_id: str = "", now: datetime, after_s
 def send(task: str, subject: str, tenant_id: str) -> None:
     """Hand one hint to Celery by name; raises kombu's OperationalError when Valkey is away."""
     current_app.send_task(task, args=[subject, tenant_id] if tenant_id else [subject], retry=False)
+
+
+def answers(task: str) -> Callable[[Answer], Answer]:
+    """Make a function what is run when this task is rung for."""
+    return cast("Callable[[Answer], Answer]", shared_task(name=task))
+
+
+def reachable() -> bool:
+    """Tell whether the queue's server answers now."""
+    queue = current_app.connection_for_write()
+    away: tuple[type[Exception], ...] = (*queue.connection_errors, OperationalError)
+    try:
+        with queue:
+            queue.ensure_connection(max_retries=1, interval_start=0, timeout=2)
+            queue.default_channel.client.ping()
+    except away:
+        return False
+    return True
 
 
 @contextmanager

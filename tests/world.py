@@ -1,139 +1,259 @@
-"""The small worlds that tests start from: a tenant with its people and their credentials."""
+"""A small world for tests: a fleet, tenants, leases in any state, and time that moves only when told to.
 
-import json
+def test_…(life: Life) -> None:
+    fleet(Rack("north-1", "eu-north", "H100-80GB", nodes=1))
+    kestrel = home("Kestrel")
+    lease = life.lease(kestrel, offering("1g.10gb"), LeaseState.ACTIVE)
+"""
+
+import heapq
+import itertools
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
-from django.test import Client
-
-from tenants.domain.roles import Grant, Grants, Role
-from tenants.models import Member, Project, ServiceAccount, Tenant, User
-from tenants.services import members, projects, service_accounts, tenants, tokens, walls
-from tenants.services.actors import SYSTEM
+from broker.domain.states import EndReason, LeaseState
+from broker.models import Allocation, Gpu, Lease, Node, NodeState, Offering, OfferingState, Transition
+from broker.services import catalogue, inventory, reconcile
+from broker.services.inventory import Rack
+from broker.services.leases import ending, placing
+from broker.services.leases.request import Wanted, request
+from ports import clock, doorbell, ids
+from tenants.domain.roles import Role
+from tenants.models import Member, Project, Quota, QuotaKind, ServiceAccount, Tenant, User
+from tenants.services import projects, tenants, tokens
+from tenants.services.actors import Actor
+from tenants.services.walls import as_tenant
 
 NOW = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
-ALL = Grants((Grant(Role.OWNER),))
+OPERATOR = Actor("staff", "usr_operator", "operator@example.org")
+MODEL, REGION = "H100-80GB", "eu-north"
+ONE_NODE = Rack("north-1", REGION, MODEL, nodes=1)
+_numbers = itertools.count(1)
+
+
+def fleet(*racks: Rack, now: datetime = NOW) -> None:
+    """Set up racks (one node of eight H100 unless told) and sell every shape they can take."""
+    catalogue.load_gpu_models()
+    inventory.add_simulated(racks or (ONE_NODE,), now=now)
+    catalogue.derive_offerings(now=now)
+    Offering.objects.filter(state=OfferingState.DRAFT).update(state=OfferingState.PUBLISHED)
+
+
+def cards(count: int, *, model: str = MODEL, region: str = REGION) -> None:
+    """Set up one node with that many cards."""
+    fleet(Rack("north-1", region, model, nodes=1, cards_per_node=count))
+
+
+def offering(profile: str = "1g.10gb", *, price_class: str = "on_demand", model: str = MODEL) -> Offering:
+    return Offering.objects.select_related("gpu_model").get(
+        gpu_model=model, profile=profile, price_class=price_class
+    )
+
+
+def soft_offering(profile: str = "quarter", *, model: str = MODEL) -> Offering:
+    """Sell a share of a card whose neighbours are kept out by software only."""
+    return Offering.objects.create(
+        gpu_model_id=model,
+        profile=profile,
+        isolation="soft",
+        price_class="on_demand",
+        region=REGION,
+        label=f"H100 {profile}",
+        milli_units=1750,
+        memory_gb=20,
+        state=OfferingState.PUBLISHED,
+        created_at=NOW,
+    )
+
+
+@dataclass(frozen=True)
+class Home:
+    """A tenant with its root project and somebody who acts in it."""
+
+    tenant: Tenant
+    project: Project
+    actor: Actor
+
+    def child(self, name: str, parent: Project | None = None) -> Project:
+        with as_tenant(self.tenant.pk):
+            return projects.create(name=name, parent=parent or self.project, actor=self.actor, now=NOW)
+
+    def quota(self, kind: QuotaKind, limit: int, project: Project | None = None) -> Quota:
+        """Set a ceiling on a node of the tree."""
+        with as_tenant(self.tenant.pk):
+            quota, _ = Quota.objects.update_or_create(
+                tenant=self.tenant,
+                project=project or self.project,
+                kind=kind,
+                defaults={"limit": limit, "soft_limit": limit},
+            )
+            return quota
+
+    def used(self, kind: QuotaKind = QuotaKind.UNITS, project: Project | None = None) -> int:
+        with as_tenant(self.tenant.pk):
+            return Quota.objects.get(project=project or self.project, kind=kind).used
+
+    def member(self, role: Role, project: Project | None = None) -> User:
+        user = User.objects.create_user(f"{role}-{next(_numbers)}@example.org")
+        with as_tenant(self.tenant.pk):
+            Member.objects.create(tenant=self.tenant, user=user, role=role, project=project, created_at=NOW)
+        return user
+
+    def token(
+        self, role: Role = Role.MEMBER, *, scopes: tuple[str, ...] = ("tenant:admin",), now: datetime = NOW
+    ) -> str:
+        """Return the text of a token of a new service account with this role."""
+        with as_tenant(self.tenant.pk):
+            machine = ServiceAccount.objects.create(
+                tenant=self.tenant, name=f"machine {next(_numbers)}", role=role, created_at=now
+            )
+            _, text = tokens.issue(
+                tenant=self.tenant,
+                name="test",
+                scopes=scopes,
+                expires_at=now + timedelta(days=30),
+                actor=self.actor,
+                now=now,
+                service_account=machine,
+            )
+        return text
+
+
+def home(name: str = "Kestrel", *, units: int = 1000) -> Home:
+    """Make a tenant that may hold that many compute slices at once."""
+    actor = Actor("user", ids.new("usr"), f"mira@{name.lower()}.example")
+    with as_tenant(""):
+        tenant, root = tenants.create(name=name, owner=None, actor=actor, now=NOW)
+    made = Home(tenant, root, actor)
+    made.quota(QuotaKind.UNITS, units * 1000)
+    return made
 
 
 @dataclass
-class World:
-    """One tenant. `tokens` and `people` are filled as they are asked for."""
+class Life:
+    """Time, the outbox and the workers of a test in one: hints run in order of their moments, when time gets there."""
 
-    tenant: Tenant
-    root: Project
-    owner: User
-    people: dict[str, User] = field(default_factory=dict)
-    tokens: dict[str, str] = field(default_factory=dict)
+    clock: clock.SetClock
+    hints: list[tuple[datetime, int, str, str, str]] = field(default_factory=list)
+    _order: Iterator[int] = field(default_factory=itertools.count)
 
-    def person(self, role: Role, *, project: Project | None = None, now: datetime | None = None) -> User:
-        """Return somebody with this role, made at first use."""
-        key = f"{role}@{project.pk if project else ''}"
-        if key not in self.people:
-            user = User.objects.create_user(f"{role}-{len(self.people)}-{self.tenant.pk}@example.org")
-            with walls.as_tenant(self.tenant.pk):
-                members.add(
-                    tenant=self.tenant,
-                    user=user,
-                    role=role,
-                    project=project,
-                    actor=SYSTEM,
-                    now=now or moment(),
-                )
-            self.people[key] = user
-        return self.people[key]
+    @property
+    def now(self) -> datetime:
+        return self.clock.at
 
-    def token(
-        self,
-        role: Role = Role.OWNER,
-        *,
-        scopes: tuple[str, ...] = ("tenant:admin",),
-        project: Project | None = None,
-        within: Project | None = None,
-    ) -> str:
-        """Return the text of a token of somebody with this role."""
-        key = f"{role}@{project.pk if project else ''}:{','.join(scopes)}:{within.pk if within else ''}"
-        if key not in self.tokens:
-            user = (
-                self.owner if role == Role.OWNER and project is None else self.person(role, project=project)
-            )
-            with walls.as_tenant(self.tenant.pk):
-                _, text = tokens.issue(
-                    tenant=self.tenant,
-                    name=f"test {role}",
-                    scopes=scopes,
-                    expires_at=moment() + timedelta(days=1),
-                    actor=SYSTEM,
-                    now=moment(),
-                    user_id=user.pk,
-                    project=within,
-                )
-            self.tokens[key] = text
-        return self.tokens[key]
+    def hear(self, task: str, subject: str, tenant_id: str, at: datetime) -> None:
+        heapq.heappush(self.hints, (at, next(self._order), task, subject, tenant_id))
 
-    def child(self, name: str, parent: Project | None = None) -> Project:
-        """Make a project below another."""
-        with walls.as_tenant(self.tenant.pk):
-            return projects.create(parent=parent or self.root, name=name, actor=SYSTEM, now=moment())
+    def run(self, seconds: float = 0) -> None:
+        """Let time pass, and all that was rung for happen at its moment."""
+        until = self.now + timedelta(seconds=seconds)
+        while self.hints and self.hints[0][0] <= until:
+            at, _, task, subject, tenant_id = heapq.heappop(self.hints)
+            self.clock.at = max(self.now, at)
+            work(task, subject, tenant_id, now=self.now)
+        self.clock.at = until
 
-    def machine(self, name: str = "robot", role: Role = Role.MEMBER) -> ServiceAccount:
-        """Make a service account on the whole tenant."""
-        with walls.as_tenant(self.tenant.pk):
-            return service_accounts.create(
-                tenant=self.tenant, name=name, role=role, project=None, grants=ALL, actor=SYSTEM, now=moment()
+    def go(self, seconds: int) -> None:
+        """Let time pass with the beat sweeping every five seconds."""
+        for _ in range(seconds // 5):
+            self.run(5)
+            self.sweep()
+
+    def sweep(self) -> None:
+        """Do what the beat would have done now."""
+        for hint in reconcile.due(now=self.now):
+            work(*hint, now=self.now)
+        self.run()
+
+    def ask(self, owner: Home, what: Offering, *, project: Project | None = None, **wanted: Any) -> Lease:
+        """Ask for a lease, and leave it in the queue."""
+        asked = {"name": f"job-{next(_numbers)}", "max_duration_s": 3600, **wanted}
+        with as_tenant(owner.tenant.pk):
+            return request(
+                Wanted(offering_id=what.pk, **asked),
+                project=project or owner.project,
+                actor=owner.actor,
+                now=self.now,
             )
 
-    def membership(self, user: User) -> Member:
-        """Return somebody's membership of the whole tenant."""
-        with walls.as_tenant(self.tenant.pk):
-            return Member.objects.select_related("user", "tenant", "project").get(user=user, project=None)
+    def lease(
+        self, owner: Home, what: Offering, state: LeaseState = LeaseState.ACTIVE, **wanted: Any
+    ) -> Lease:
+        """Return a lease that lived up to a state: queued, provisioning, active, releasing or released."""
+        lease = self.ask(owner, what, **wanted)
+        if state is LeaseState.QUEUED:
+            return lease
+        self.run()
+        for _ in range(600):
+            lease = fresh(lease)
+            if lease.state == state:
+                return lease
+            if lease.state == LeaseState.ACTIVE:
+                self.release(lease)
+                continue
+            self.run(0.1)
+        raise AssertionError(f"{lease.name} is {lease.state}, not {state}: {lease.waits_for}")
+
+    def release(self, lease: Lease, reason: EndReason = EndReason.BY_TENANT) -> None:
+        with as_tenant(lease.tenant_id):
+            ending.release(
+                Lease.objects.select_related("offering").get(pk=lease.pk), reason=reason, now=self.now
+            )
 
 
-def moment() -> datetime:
-    """Return the present moment: tokens and sessions of a test must be valid while it runs."""
-    return datetime.now(UTC)
+def work(task: str, subject: str, tenant_id: str, *, now: datetime) -> None:
+    """Do what a worker does with a hint."""
+    if task == "broker.step":
+        reconcile.step(subject, tenant_id, now=now)
+    elif task == "broker.serve":
+        model, _, region = subject.partition("|")
+        placing.serve((model, region), now=now)
+    elif task == "broker.sweep_all":
+        for hint in reconcile.all_live():
+            work(*hint, now=now)
+        reconcile.remove_orphans(now=now)
+    else:
+        raise LookupError(f"nobody answers to {task}")
 
 
-def make(name: str = "Delta", *, email: str = "", time_zone: str = "Europe/Berlin") -> World:
-    """Make a tenant with an owner; the wall is closed again afterwards."""
-    owner = User.objects.create_user(email or f"owner@{name.lower().replace(' ', '-')}.example.org")
-    with walls.as_tenant(""):
-        tenant, root = tenants.create(
-            name=name, owner=owner, time_zone=time_zone, currency="EUR", actor=SYSTEM, now=moment()
-        )
-    return World(tenant, root, owner)
+@contextmanager
+def alive(at: datetime = NOW) -> Iterator[Life]:
+    """Stop the clock at a moment, count ids and hear every hint until the block ends: each run is like the last."""
+    with ExitStack() as stack:
+        stack.enter_context(ids.counted("world"))
+        life = Life(stack.enter_context(clock.standing_at(at)))
+        stack.enter_context(doorbell.heard_by(life.hear))
+        yield life
 
 
-class Api(Client):
-    """Django's test client with a bearer token and JSON bodies; it closes the wall after each answer.
-
-    Inside a test's own transaction `app.tenant` would outlive the request, which it never does outside.
-    """
-
-    def __init__(self, token: str = "", **defaults: object) -> None:
-        headers = {"HTTP_AUTHORIZATION": f"Bearer {token}"} if token else {}
-        super().__init__(raise_request_exception=True, **headers, **defaults)  # type: ignore[arg-type]
-
-    def request(self, **request: object) -> object:  # type: ignore[override]
-        try:
-            return super().request(**request)
-        finally:
-            close_wall()
-
-    def ask(self, method: str, path: str, body: object = None, **headers: str) -> object:
-        """Send JSON with any headers, written as in HTTP with underscores: If_Match='…'."""
-        named = {name.replace("_", "-"): value for name, value in headers.items()}
-        return self.generic(
-            method,
-            path if path.startswith("/") else f"/api/v1/{path}",
-            "" if body is None else json.dumps(body),
-            content_type="application/json",
-            headers=named,
-        )
+def fresh(lease: Lease) -> Lease:
+    """Read a lease again."""
+    with as_tenant(lease.tenant_id):
+        return Lease.objects.select_related("offering", "project").get(pk=lease.pk)
 
 
-def close_wall() -> None:
-    """Leave the tenant, as the end of a transaction does."""
-    from django.db import connection
+def ledger(lease: Lease) -> list[Transition]:
+    with as_tenant(lease.tenant_id):
+        return list(Transition.objects.filter(lease_id=lease.pk).order_by("seq"))
 
-    if connection.in_atomic_block and not connection.needs_rollback:
-        walls.enter_tenant("")
+
+def path(lease: Lease) -> str:
+    """Write the states a lease went through: `requested queued provisioning active`."""
+    return " ".join(step.after for step in ledger(lease))
+
+
+def held(lease: Lease) -> list[Allocation]:
+    """Return the places a lease holds now."""
+    with as_tenant(lease.tenant_id):
+        return list(Allocation.objects.filter(lease=lease, released_at=None).order_by("gpu", "placement"))
+
+
+def set_node(node: Node, state: NodeState, life: Life) -> None:
+    inventory.set_node_state(node, state, reason="a test", actor=OPERATOR, now=life.now)
+
+
+def node_of(lease: Lease) -> Node:
+    return Gpu.objects.select_related("node__cluster").get(pk=held(lease)[0].gpu_id).node

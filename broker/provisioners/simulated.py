@@ -8,6 +8,7 @@ card set to unhealthy takes its pods along.
 from datetime import datetime, timedelta
 
 from django.conf import settings
+from django.db.models import Q
 
 from broker.models import Gpu, Health, Node, NodeState, SimulatedPod
 from broker.provisioners.base import Observation, Order, Seen
@@ -57,13 +58,16 @@ class SimulatedProvisioner:
             SimulatedPod.objects.filter(name=name, gone_at=None).update(gone_at=pod.gone_at)
         if pod.gone_at > now:
             return Observation(Seen.PENDING, "shutting down", again_in_s=(pod.gone_at - now).total_seconds())
+        lost = Node.objects.filter(pk__in=pod.nodes, state=NodeState.LOST).first()
+        if lost:  # it confirms nothing, and takes the pod down when it is back
+            return Observation(Seen.LOST, f"node {lost.name} lost contact", last_seen=lost.state_since)
         SimulatedPod.objects.filter(name=name).delete()
         return Observation(Seen.GONE)
 
     def _look(self, order: Order, pod: SimulatedPod, now: datetime) -> Observation:
         if pod.refused:
             return Observation(Seen.REFUSED, pod.refused)
-        if fault := self._fault(order, pod):
+        if fault := self._fault(order):
             return fault
         if pod.gone_at is not None:
             return Observation(Seen.GONE)
@@ -71,15 +75,17 @@ class SimulatedProvisioner:
             return Observation(Seen.READY, "readiness verified")
         return self._progress(order, pod, now)
 
-    def _fault(self, order: Order, pod: SimulatedPod) -> Observation | None:
-        lost = Node.objects.filter(pk__in=pod.nodes, state=NodeState.LOST).order_by("state_since").first()
-        if lost:
-            return Observation(Seen.LOST, f"node {lost.name} lost contact", last_seen=lost.state_since)
-        cards = Gpu.objects.filter(pk__in=[s.gpu for s in order.slices], health=Health.UNHEALTHY)
-        if sick := cards.order_by("health_since").first():
-            why = f": {sick.health_reason}" if sick.health_reason else ""
-            return Observation(Seen.LOST, f"card {sick.index} failed{why}", last_seen=sick.health_since)
-        return None
+    def _fault(self, order: Order) -> Observation | None:
+        bad = Q(health=Health.UNHEALTHY) | Q(node__state=NodeState.LOST)
+        card = Gpu.objects.filter(bad, pk__in=[s.gpu for s in order.slices]).select_related("node").first()
+        if card is None:
+            return None
+        if card.node.state == NodeState.LOST:
+            text, since = f"node {card.node.name} lost contact", card.node.state_since
+        else:
+            why = f": {card.health_reason}" if card.health_reason else ""
+            text, since = f"card {card.index} of {card.node.name} failed{why}", card.health_since
+        return Observation(Seen.LOST, text, last_seen=since)
 
     def _progress(self, order: Order, pod: SimulatedPod, now: datetime) -> Observation:
         pull_s, _ = self._latencies(order)

@@ -1,5 +1,6 @@
 """What is free: cards as placement sees them, availability per offering, and a preview of one placement."""
 
+import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -98,7 +99,7 @@ def _card(row: Sequence[object]) -> Card:
         None,
     )
     if policy == LayoutPolicy.FIXED:
-        card.layout = fixed_geometry(spec_of(card.model), layout)  # type: ignore[arg-type]
+        card.layout = fixed_geometry(spec_of(card.model), json.loads(str(layout)))
     return card
 
 

@@ -12,7 +12,7 @@ from django.conf import settings
 from django.db.models import F, Q
 from django.utils.module_loading import import_string
 
-from broker.domain.states import EndReason, LeaseState
+from broker.domain.states import Condition, EndReason, LeaseState
 from broker.models import Lease, StaleLease
 from broker.provisioners.base import Observation, Order, Provisioner, Seen, Unanswered, order_name
 from broker.services.capacity import pool_of
@@ -174,30 +174,38 @@ def _lost(lease: Lease, observation: Observation, now: datetime) -> None:
     if now - since > LOST_AFTER:
         ending.release(lease, reason=EndReason.DEVICE_LOST, now=now, at=since, cause=observation.text)
         return
-    if "unreachable" not in lease.conditions:
-        conditions = {**lease.conditions, "unreachable": f"{observation.text} at {since:%H:%M:%S} UTC"}
-        Lease.objects.filter(pk=lease.pk, seq=lease.seq).update(
-            conditions=conditions, version=F("version") + 1
-        )
-    Lease.objects.filter(pk=lease.pk, seq=lease.seq).update(due_at=now + LOOK_AGAIN)
+    changes: dict[str, object] = {"due_at": now + LOOK_AGAIN}
+    if Condition.UNREACHABLE not in lease.conditions:
+        sentence = f"{observation.text} at {since:%H:%M:%S} UTC"
+        changes["conditions"] = {**lease.conditions, str(Condition.UNREACHABLE): sentence}
+    _note(lease, **changes)
 
 
 def _recovered(lease: Lease, now: datetime) -> None:
-    due = min(lease.ends_at, now + REST) if lease.ends_at else now + REST
-    Lease.objects.filter(pk=lease.pk, seq=lease.seq).update(due_at=due, seen_at=now)
+    changes: dict[str, object] = {"due_at": min(lease.ends_at or now + REST, now + REST), "seen_at": now}
     if lease.conditions:
-        Lease.objects.filter(pk=lease.pk, seq=lease.seq).update(conditions={}, version=F("version") + 1)
+        changes["conditions"] = {}
+    _note(lease, **changes)
 
 
 def _look_again(lease: Lease, observation: Observation, now: datetime) -> None:
+    changes: dict[str, object] = {"due_at": now + LOOK_AGAIN}
     progress = {"text": observation.text, "percent": observation.percent} if observation.text else {}
-    Lease.objects.filter(pk=lease.pk, seq=lease.seq).update(
-        due_at=now + LOOK_AGAIN, progress=progress, version=F("version") + int(progress != lease.progress)
-    )
+    if progress != lease.progress:
+        changes["progress"] = progress
+    _note(lease, **changes)
     if observation.again_in_s < LOOK_AGAIN.total_seconds():
         doorbell.ring(
             "broker.step", lease.pk, tenant_id=lease.tenant_id, now=now, after_s=observation.again_in_s
         )
+
+
+def _note(lease: Lease, **changes: object) -> None:
+    """Write what was seen, if the row is still as it was loaded; what a tenant can see raises its version."""
+    if changes.keys() & {"conditions", "progress"}:
+        changes["version"] = F("version") + 1
+    if not Lease.objects.filter(pk=lease.pk, state=lease.state, seq=lease.seq).update(**changes):
+        raise StaleLease(lease.pk)
 
 
 def due(*, now: datetime) -> list[Hint]:

@@ -115,8 +115,8 @@ def place(lease: Lease, *, now: datetime) -> bool:
         lease.refresh_from_db(fields=["state", "seq", "at", "generation", "version"])
         if lease.state != LeaseState.QUEUED:
             return False
-    # Somebody was faster every time; there may be room yet, so look again at once.
-    doorbell.ring("broker.serve", "|".join(pool_of(lease.offering)), now=now)
+    # Somebody was faster every time; there may be room yet, so look again soon.
+    doorbell.ring("broker.serve", "|".join(pool_of(lease.offering)), now=now, after_s=1)
     return False
 
 

@@ -1,0 +1,291 @@
+"""Giving queued leases their places."""
+
+from datetime import timedelta
+
+import pytest
+from django.db import IntegrityError, connection
+
+from broker.domain.states import LeaseState
+from broker.models import Cluster, Gpu, Health, Lease, LayoutPolicy, NodeState
+from broker.services import capacity
+from broker.services.inventory import Rack
+from broker.services.leases import placing
+from broker.services.leases.placing import PATIENCE
+from tenants.services.walls import as_tenant
+from tests.world import (
+    MODEL,
+    REGION,
+    Life,
+    cards,
+    fleet,
+    fresh,
+    held,
+    home,
+    ledger,
+    node_of,
+    offering,
+    path,
+    set_node,
+    soft_offering,
+)
+
+POOL = (MODEL, REGION)
+
+
+def test_a_lease_is_placed_at_once_and_says_where(life: Life) -> None:
+    cards(1)
+    lease = life.lease(home(), offering(), LeaseState.PROVISIONING)
+    assert ledger(lease)[-1].cause == "placed on north-1 / n01 / card 0"
+    assert fresh(lease).generation == 2
+    assert len(held(lease)) == 1
+
+
+def test_without_room_it_queues_with_a_plain_reason(life: Life) -> None:
+    cards(1)
+    kestrel = home()
+    life.lease(kestrel, offering("card"))
+    waiting = life.ask(kestrel, offering("card"))
+    life.run()
+    assert fresh(waiting).waits_for == (
+        "Waits for one free H100 whole card. Every one in eu-north is taken; the next release starts it."
+    )
+
+
+def test_a_pool_without_a_card_in_service_says_so(life: Life) -> None:
+    cards(1)
+    Gpu.objects.update(health=Health.UNHEALTHY)
+    waiting = life.ask(home(), offering("card"))
+    life.run()
+    assert "no card of this model is in service in eu-north" in fresh(waiting).waits_for
+
+
+@pytest.mark.parametrize(
+    ("taken", "words"), [(4, "None is free now."), (3, "One is free now."), (2, "2 are free now.")]
+)
+def test_a_gang_says_how_much_of_it_would_fit(life: Life, taken: int, words: str) -> None:
+    cards(4)
+    kestrel = home()
+    for _ in range(taken):
+        life.lease(kestrel, offering("card"))
+    waiting = life.ask(kestrel, offering("card"), quantity=3, same_node=True)
+    life.run()
+    assert fresh(waiting).waits_for == f"Waits for 3 free H100 whole card on one node. {words}"
+
+
+def test_a_gang_starts_whole_or_not_at_all(life: Life) -> None:
+    cards(4)
+    kestrel = home()
+    small = life.lease(kestrel, offering("card"))
+    gang = life.ask(kestrel, offering("card"), quantity=4)
+    life.run()
+    assert held(gang) == []
+    life.release(small)
+    life.run(10)
+    assert len(held(gang)) == 4
+
+
+def test_a_release_wakes_the_queue_at_once_and_without_a_timer(life: Life) -> None:
+    cards(1)
+    first, second = home("First"), home("Second")
+    running = life.lease(first, offering("card"))
+    waiting = life.ask(second, offering("card"))
+    life.run()
+    life.hints.clear()
+    life.release(running)
+    while fresh(running).state != LeaseState.RELEASED:
+        life.run(0.1)
+    assert fresh(waiting).state == LeaseState.PROVISIONING
+    assert fresh(waiting).waits_for == ""
+
+
+def test_the_oldest_that_fits_goes_first(life: Life) -> None:
+    cards(1)
+    kestrel, swift = home("Kestrel"), home("Swift")
+    running = life.lease(kestrel, offering("card"))
+    older = life.ask(swift, offering("card"))
+    life.run(1)
+    younger = life.ask(kestrel, offering("card"))
+    life.release(running)
+    life.run(2)
+    assert (fresh(older).state, fresh(younger).state) == ("provisioning", "queued")
+
+
+def test_a_small_one_may_pass_a_large_one(life: Life) -> None:
+    cards(1)
+    kestrel = home()
+    life.lease(kestrel, offering("3g.40gb"))
+    large = life.ask(kestrel, offering("card"))
+    small = life.ask(kestrel, offering("1g.10gb"))
+    life.run()
+    assert (fresh(large).state, fresh(small).state) == ("queued", "provisioning")
+
+
+def test_after_an_hour_nobody_younger_passes_any_more(life: Life) -> None:
+    cards(1)
+    kestrel = home()
+    life.lease(kestrel, offering("3g.40gb"), max_duration_s=4 * 3600)
+    large = life.ask(kestrel, offering("card"))
+    life.run(PATIENCE.total_seconds() + 1)
+    small = life.ask(kestrel, offering("1g.10gb"))
+    life.run()
+    assert (fresh(large).state, fresh(small).state) == ("queued", "queued")
+
+
+def test_equals_in_a_queue_are_told_the_same_without_being_tried(
+    life: Life, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cards(1)
+    kestrel = home()
+    life.lease(kestrel, offering("card"))
+    waiting = [life.ask(kestrel, offering("card")) for _ in range(5)]
+    tried = []
+    place = placing.place
+    monkeypatch.setattr(
+        placing, "place", lambda lease, *, now: tried.append(lease.pk) or place(lease, now=now)
+    )
+    assert placing.serve(POOL, now=life.now) == 0
+    assert tried == [waiting[0].pk]
+    assert len({fresh(lease).waits_for for lease in waiting}) == 1
+    assert fresh(waiting[4]).waits_for
+
+
+def test_an_unchanged_reason_writes_nothing(life: Life) -> None:
+    cards(1)
+    kestrel = home()
+    life.lease(kestrel, offering("card"))
+    waiting = life.ask(kestrel, offering("card"))
+    life.run()
+    version = fresh(waiting).version
+    placing.serve(POOL, now=life.now)
+    assert fresh(waiting).version == version
+
+
+def test_a_lease_that_somebody_else_placed_is_left_alone(life: Life) -> None:
+    cards(2)
+    kestrel = home()
+    lease = life.ask(kestrel, offering("card"))
+    with as_tenant(kestrel.tenant.pk):
+        stale = Lease.objects.select_related("offering").get(pk=lease.pk)
+        assert placing.place(fresh(lease), now=life.now)
+        assert not placing.place(stale, now=life.now)
+    assert len(held(lease)) == 1
+
+
+def test_strangers_never_share_a_soft_card(life: Life) -> None:
+    cards(1)
+    kestrel, swift = home("Kestrel"), home("Swift")
+    quarter = soft_offering()
+    first, second = life.lease(kestrel, quarter), life.lease(kestrel, quarter)
+    assert held(first)[0].gpu_id == held(second)[0].gpu_id
+    stranger = life.ask(swift, quarter)
+    life.run()
+    assert fresh(stranger).state == LeaseState.QUEUED
+    with as_tenant(swift.tenant.pk):
+        assert capacity.availability([quarter]) == {quarter.pk: 0}
+    with as_tenant(kestrel.tenant.pk):
+        assert capacity.availability([quarter]) == {quarter.pk: 2}
+
+
+def test_strangers_share_a_soft_card_where_its_owner_allows_it(life: Life) -> None:
+    cards(1)
+    Cluster.objects.update(shares_soft_cards=True)
+    quarter = soft_offering()
+    first, second = life.lease(home("Kestrel"), quarter), life.lease(home("Swift"), quarter)
+    assert held(first)[0].gpu_id == held(second)[0].gpu_id
+    assert held(second)[0].may_share
+
+
+def test_a_card_with_a_fixed_layout_sells_only_what_it_is_cut_into(life: Life) -> None:
+    cards(1)
+    layout = [{"profile": "3g.40gb", "start": 4, "size": 4}, {"profile": "2g.20gb", "start": 0, "size": 2}]
+    Gpu.objects.update(layout_policy=LayoutPolicy.FIXED, fixed_layout=layout)
+    kestrel = home()
+    lease = life.lease(kestrel, offering("3g.40gb"))
+    place = held(lease)[0].placement
+    assert (place.lower, place.upper) == (4, 8)
+    refused = life.ask(kestrel, offering("1g.10gb"))
+    life.run()
+    assert fresh(refused).state == LeaseState.QUEUED
+    with as_tenant(kestrel.tenant.pk):
+        free = capacity.availability([offering("2g.20gb"), offering("3g.40gb"), offering("card")])
+    assert list(free.values()) == [1, 0, 0]
+
+
+def test_nothing_new_goes_to_a_cordoned_node(life: Life) -> None:
+    fleet(Rack("north-1", REGION, MODEL, nodes=2, cards_per_node=1))
+    kestrel = home()
+    first = life.lease(kestrel, offering("card"))
+    node = node_of(first)
+    life.release(first)
+    life.run(10)
+    set_node(node, NodeState.CORDONED, life)
+    second = life.lease(kestrel, offering("card"))
+    third = life.ask(kestrel, offering("card"))
+    life.run()
+    assert node_of(second) != node
+    assert fresh(third).state == LeaseState.QUEUED
+    set_node(node, NodeState.READY, life)
+    life.run()
+    assert fresh(third).state == LeaseState.PROVISIONING
+
+
+def test_a_card_that_fails_between_choice_and_hold_is_not_taken(
+    life: Life, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cards(2)
+    kestrel = home()
+    seat, chosen = placing.seat, []
+
+    def and_it_fails(*args: object, **named: object) -> object:
+        seating = seat(*args, **named)  # type: ignore[arg-type]
+        if not chosen:
+            chosen.append(next(iter(seating.cards)))  # type: ignore[union-attr]
+            Gpu.objects.filter(pk=chosen[0]).update(health=Health.UNHEALTHY)
+        return seating
+
+    monkeypatch.setattr(placing, "seat", and_it_fails)
+    lease = life.lease(kestrel, offering("card"), LeaseState.PROVISIONING)
+    assert held(lease)[0].gpu_id != chosen[0]
+
+
+def test_whoever_is_beaten_every_time_is_served_again_soon(
+    life: Life, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cards(1)
+    lease = life.ask(home(), offering("card"))
+    with monkeypatch.context() as always_late:
+        always_late.setattr(placing, "_hold", lambda *args: False)
+        life.run()
+    assert fresh(lease).state == LeaseState.QUEUED
+    assert [hint[2] for hint in life.hints] == ["broker.serve"]
+    life.run(1)
+    assert fresh(lease).state == LeaseState.PROVISIONING
+
+
+def test_an_error_that_is_no_race_is_not_swallowed(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
+    cards(1)
+    lease = life.ask(home(), offering("card"))
+
+    def hold(held: Lease, *args: object) -> bool:
+        Gpu.objects.create(pk="gpu_x", node_id="nod_none", index=0, gpu_model_id=MODEL, health_since=life.now)
+        with connection.cursor() as cursor:
+            cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+        return True
+
+    monkeypatch.setattr(placing, "_hold", hold)
+    with as_tenant(lease.tenant_id), pytest.raises(IntegrityError):
+        placing.place(fresh(lease), now=life.now)
+
+
+def test_a_lease_that_waits_beyond_its_end_date_expires_in_the_queue(life: Life) -> None:
+    cards(1)
+    kestrel = home()
+    life.lease(kestrel, offering("card"))
+    waiting = life.ask(kestrel, offering("card"), end_date=life.now + timedelta(minutes=10))
+    life.run(599)
+    life.sweep()
+    assert fresh(waiting).state == LeaseState.QUEUED
+    life.run(1)
+    life.sweep()
+    assert (fresh(waiting).state, fresh(waiting).end_reason) == ("released", "expired")
+    assert path(waiting) == "requested queued releasing released"
