@@ -130,6 +130,7 @@ def test_an_empty_card_counts_by_the_best_of_all_ways_to_sell_it() -> None:
 
 def test_media_engines_given_out_once_leave_the_rest_of_the_card_to_nobody() -> None:
     assert fragmented_units(EMPTY, (ONE_ME,), grid=8) == 7
+    assert fragmented_units(EMPTY, (ONE_ME, TWO), grid=8) == 1
 
 
 def test_a_full_card_has_nothing_to_fragment() -> None:
