@@ -25,10 +25,10 @@ check: env-dev  ## Format, lint, types, import contract, migrations, deployment 
 	@exec $(VENV)/bin/python -m deploy.check
 
 bench: env-dev  ## Print one JSON line per figure; fails when a goal is missed (ONLY=<area>)
-	@exec $(VENV)/bin/python -m deploy.embedded.bench $(ONLY)
+	@exec $(VENV)/bin/python -m deploy.bench $(ONLY)
 
 replay: env  ## Replay the openb trace through the real services; writes build/replay.json and .html
-	@exec $(VENV)/bin/python -m deploy.embedded replay
+	@exec $(VENV)/bin/python -m deploy.embedded.scratch python manage.py replay openb $(ARGS)
 
 lock:  ## Resolve the dependencies anew and rewrite both lock files (needs uv)
 	@UV_PYTHON_DOWNLOADS=never uv lock --quiet --upgrade

@@ -4,7 +4,6 @@ import fcntl
 import hashlib
 import os
 import secrets
-import shutil
 import sys
 import tempfile
 import time
@@ -16,35 +15,20 @@ from pathlib import Path
 from deploy.embedded import account, binaries, migrations, roles
 from deploy.embedded.postgres import Cluster
 from deploy.embedded.roles import Server
+from deploy.embedded.scratch import CARELESS, quickest_place
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 KEPT = CHECKOUT / "build" / "tests"
-# Nothing of a test outlives the machine, so nothing waits for the disk.
-CARELESS = {
-    "fsync": "off",
-    "synchronous_commit": "off",
-    "full_page_writes": "off",
-    "autovacuum": "off",
-    "max_wal_senders": "0",
-    "wal_level": "minimal",
-    "log_min_messages": "fatal",
-}
+# Sessions are short, and a table that is analysed in one run and not in another makes tests differ.
+STEADY = {"autovacuum": "off", "max_wal_senders": "0", "wal_level": "minimal", "log_min_messages": "fatal"}
 
 
 def folder() -> Path:
     """Return this session's own folder; the workers of a session share one."""
     if "TEST_SESSION" not in os.environ:
-        os.environ["TEST_SESSION"] = tempfile.mkdtemp(prefix="gpubroker-test-", dir=_quickest_place())
+        os.environ["TEST_SESSION"] = tempfile.mkdtemp(prefix="gpubroker-test-", dir=quickest_place())
         os.environ["TEST_SESSION_PROCESS"] = str(os.getpid())
     return Path(os.environ["TEST_SESSION"])
-
-
-def _quickest_place() -> str | None:
-    """Return memory that looks like a disk when there is plenty: a cluster is a thousand small files."""
-    with suppress(OSError):
-        if shutil.disk_usage("/dev/shm").free > 4_000_000_000:
-            return "/dev/shm"
-    return None
 
 
 @contextmanager
@@ -85,7 +69,7 @@ def cluster() -> Cluster:
     servers = account.unprivileged()
     programs = binaries.find_postgres(servers)
     places = folder()
-    return Cluster(programs, places / "postgres", places, administrator(), servers, CARELESS)
+    return Cluster(programs, places / "postgres", places, administrator(), servers, CARELESS | STEADY)
 
 
 @cache

@@ -42,6 +42,7 @@ class Part:
     stop: signal.Signals = signal.SIGTERM
     # What the kernel sends when we ourselves are killed: the quickest ending that loses nothing.
     orphaned: signal.Signals = signal.SIGTERM
+    attached: bool = False  # speaks to this terminal instead of a log
     output: Path | None = None  # where its standard output goes when that is an answer, not a log
 
 
@@ -74,8 +75,8 @@ class Process:
             self.popen = subprocess.Popen(
                 self.part.command,
                 stdin=subprocess.DEVNULL,
-                stdout=answer,
-                stderr=log,
+                stdout=None if self.part.attached else answer,
+                stderr=None if self.part.attached else log,
                 env=dict(self.part.env),
                 cwd=self.part.cwd,
                 process_group=0,

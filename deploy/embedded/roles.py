@@ -115,6 +115,14 @@ def drop_database(server: Server, name: str) -> None:
         connection.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
 
 
+def rename_database(server: Server, name: str, new: str) -> None:
+    """Give a database nobody uses another name."""
+    with server.as_administrator() as connection:
+        connection.execute(
+            sql.SQL("ALTER DATABASE {} RENAME TO {}").format(*map(sql.Identifier, (name, new)))
+        )
+
+
 def note(server: Server, name: str) -> str:
     """Return the note that `write_note` left on a database; empty when there is none."""
     with server.as_administrator() as connection:
