@@ -39,7 +39,7 @@ def send(task: str, subject: str, tenant_id: str) -> None:
     current_app.send_task(task, args=[subject, tenant_id] if tenant_id else [subject], retry=False)
 
 
-def answers(task: str) -> Callable[[Answer], Answer]:
+def answering(task: str) -> Callable[[Answer], Answer]:
     """Make a function what is run when this task is rung for."""
     return cast("Callable[[Answer], Answer]", shared_task(name=task))
 

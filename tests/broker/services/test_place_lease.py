@@ -6,7 +6,7 @@ import pytest
 from django.db import IntegrityError, connection
 
 from broker.domain.states import LeaseState
-from broker.models import Cluster, Gpu, Health, Lease, LayoutPolicy, NodeState
+from broker.models import Cluster, Gpu, Health, LayoutPolicy, Lease, NodeState
 from broker.services import capacity
 from broker.services.inventory import Rack
 from broker.services.leases import placing
