@@ -2,51 +2,39 @@
 
 from datetime import UTC, datetime, timedelta, tzinfo
 
-SYMBOLS = {"EUR": "€", "USD": "$", "GBP": "£", "JPY": "¥"}
-EXPONENTS = {"JPY": 0, "KRW": 0, "CLP": 0, "ISK": 0, "BHD": 3, "KWD": 3, "TND": 3, "JOD": 3, "OMR": 3}
+from billing.domain.money import MINUS, SYMBOLS, exponent_of, fixed_point, half_up, shown
+
 NANO = 1_000_000_000
-MINUS = "\N{MINUS SIGN}"
 UNKNOWN = "—"
 
 
 def symbol(currency: str) -> str:
-    """Return the sign that stands before an amount; a currency without one shows its code."""
+    """Return what stands before an amount; a currency without a sign shows its code."""
     return SYMBOLS.get(currency, f"{currency}\N{NO-BREAK SPACE}")
-
-
-def exponent(currency: str) -> int:
-    """Return the number of decimals of a currency's smallest unit."""
-    return EXPONENTS.get(currency, 2)
 
 
 def money(minor: int, currency: str, decimals: int | None = None) -> str:
     """Write minor units as €1,642.18; fewer decimals round half up, for axes and forecasts only."""
-    places = exponent(currency)
+    places = exponent_of(currency)
     if decimals is None or decimals >= places:
-        return written(minor, currency, places)
+        return shown(minor, currency)
     return written(half_up(minor, 10 ** (places - decimals)), currency, decimals)
 
 
 def price(nano: int, currency: str) -> str:
-    """Write a price of 10⁻⁹ units; one below a cent keeps four decimals instead of reading as nothing."""
-    places = exponent(currency)
-    shown = half_up(nano, NANO // 10**places)
-    if shown == 0 and nano:
+    """Write a price of 10⁻⁹ units; one below a cent keeps two more decimals instead of reading as nothing."""
+    places = exponent_of(currency)
+    amount = half_up(nano * 10**places, NANO)
+    if amount == 0 and nano:
         places += 2
-        shown = half_up(nano, NANO // 10**places)
-    return written(shown, currency, places)
+        amount = half_up(nano * 10**places, NANO)
+    return written(amount, currency, places)
 
 
-def written(scaled: int, currency: str, places: int) -> str:
+def written(amount: int, currency: str, places: int) -> str:
     """Write an amount counted in 10⁻places; a negative one has a real minus before the sign."""
-    digits = f"{abs(scaled):0{places + 1}d}"
-    whole, rest = (digits[:-places], f".{digits[-places:]}") if places else (digits, "")
-    return f"{MINUS if scaled < 0 else ''}{symbol(currency)}{int(whole):,}{rest}"
-
-
-def half_up(number: int, step: int) -> int:
-    """Divide to the nearest integer, halves away from zero."""
-    return (abs(number) * 2 + step) // (2 * step) * (-1 if number < 0 else 1)
+    digits = fixed_point(abs(amount), places, thousands=",")
+    return f"{MINUS if amount < 0 else ''}{symbol(currency)}{digits}"
 
 
 def duration(length: timedelta | int | float, *, tight: bool = False) -> str:

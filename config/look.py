@@ -5,7 +5,8 @@ which returns plain values, any of: counts {address name: number}, meters [{labe
 mini_percent, kind, phone}], alerts, alerts_url, search_url, search_hint.
 """
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import datetime
 from importlib.util import find_spec
 from typing import Any
@@ -147,16 +148,20 @@ def address(name: str) -> str:
         return ""
 
 
-def links(entries: tuple[Entry, ...], path: str, counts: dict[str, int]) -> tuple[Link, ...]:
-    """Turn entries into links, leave out pages that do not exist, and mark the one that is open.
+def opened(path: str, urls: Iterable[str]) -> str | None:
+    """Return the address whose page is open: the longest that the path begins with."""
+    inside = [url for url in urls if url and (path == url or (url != "/" and path.startswith(url)))]
+    return max(inside, key=len, default=None)
 
-    The longest address that the path begins with is open: /ops/queue/ is not the control room.
-    """
+
+def links(
+    entries: Iterable[Entry], path: str, counts: dict[str, int] | None = None, current: str | None = None
+) -> tuple[Link, ...]:
+    """Turn entries into links, and leave out pages that do not exist."""
     found = [(name, address(name), label, icon) for name, label, icon in entries]
-    inside = [url for _, url, _, _ in found if url and path.startswith(url) and (url != "/" or path == "/")]
-    opened = max(inside, key=len, default=None)
+    current = current or opened(path, (url for _, url, _, _ in found))
     return tuple(
-        Link(url, label, icon, counts.get(name), url == opened, "n" if name == "launch" else "")
+        Link(url, label, icon, (counts or {}).get(name), url == current, "n" if name == "launch" else "")
         for name, url, label, icon in found
         if url
     )
@@ -164,12 +169,8 @@ def links(entries: tuple[Entry, ...], path: str, counts: dict[str, int]) -> tupl
 
 def navigation(path: str, plan: Plan = TENANT_NAV, counts: dict[str, int] | None = None) -> tuple[Group, ...]:
     """Return the groups of the side navigation for a page at `path`; one link at most is current."""
-    flat = tuple(entry for _, entries in plan for entry in entries)
-    opened = next((link.url for link in links(flat, path, {}) if link.current), None)
-    groups = []
-    for label, entries in plan:
-        found = links(entries, path, counts or {})
-        groups.append(Group(label, tuple(replace(link, current=link.url == opened) for link in found)))
+    current = opened(path, (address(name) for _, entries in plan for name, _, _ in entries)) or "-"
+    groups = (Group(label, links(entries, path, counts, current)) for label, entries in plan)
     return tuple(group for group in groups if group.links)
 
 
@@ -180,7 +181,7 @@ def visitor(request: HttpRequest) -> Visitor | None:
         return None
     email = str(user.email)
     name = user.get_short_name()
-    return Visitor(name, email, name[:1].upper(), links(ACCOUNT, request.path, {}))
+    return Visitor(name, email, name[:1].upper(), links(ACCOUNT, request.path))
 
 
 def figures(request: HttpRequest, source: str) -> dict[str, Any]:
@@ -204,7 +205,7 @@ def assemble(request: HttpRequest) -> Shell:
     here, others = (Place("", "Operations", told["fleet"]), ()) if ops else places(request)
     return Shell(
         nav=navigation(request.path, OPS_NAV if ops else TENANT_NAV, told.get("counts")),
-        foot=links((TO_TENANT, STYLE) if ops else (TO_OPS, STYLE) if staff else (STYLE,), request.path, {}),
+        foot=links((TO_TENANT, STYLE) if ops else (TO_OPS, STYLE) if staff else (STYLE,), request.path),
         project=here,
         others=others,
         switch_url=address("switch"),

@@ -1,5 +1,6 @@
 """What stands beside the sign-in form: what is on sale right now, and how its cards can be cut."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from django.conf import settings
@@ -52,8 +53,12 @@ def cuts(offers: list[Offering]) -> list[list[list[Span]]]:
     if not shapes:
         return []
     model = max(shapes, key=lambda name: (len(shapes[name]), name))
-    found = sorted(shapes[model].values(), key=lambda shape: (-shape.memory, -shape.compute))
-    grid = catalogue.spec_of(model).grid
+    return cut_cards(shapes[model].values(), catalogue.spec_of(model).grid)
+
+
+def cut_cards(shapes: Iterable[Profile], grid: int) -> list[list[list[Span]]]:
+    """Return rows of cards, no two cut alike, each shape once the first to choose its place."""
+    found = sorted(shapes, key=lambda shape: (-shape.memory, -shape.compute))
     ways: dict[str, Geometry] = {}
     for turn in range(len(found)):
         for first in range(len(found)):

@@ -15,6 +15,7 @@ from django.utils import timezone
 from django.utils.html import conditional_escape, escape
 from django.utils.safestring import SafeString, mark_safe
 
+from billing.domain.money import exponent_of
 from config import figures, shapes
 from config.templatetags import pictures
 
@@ -89,7 +90,7 @@ def unknown() -> SafeString:
 @register.simple_tag
 def ticking_money(minor: float, nano_per_hour: int, currency: str) -> SafeString:
     """Write an amount that grows while one looks; without a script it stays as true as the page."""
-    places = figures.exponent(currency)
+    places = exponent_of(currency)
     per_second = nano_per_hour * 10**places / figures.NANO / 3600
     return safe(
         f'<span class="m" data-tick="money" data-from="{minor}" data-per-second="{per_second:.9f}" '

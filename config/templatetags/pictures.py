@@ -7,6 +7,7 @@ from django import template
 from django.utils.safestring import SafeString
 from django.utils.safestring import mark_safe as safe  # every drawing escapes the words it is given
 
+from billing.domain.money import exponent_of
 from config import figures
 from config.drawing import charts, fleet, small
 from config.drawing.svg import Part, Span, paint
@@ -107,7 +108,7 @@ def budget_chart(track: dict[str, Any], currency: str, label: str) -> SafeString
 
 def axis(currency: str) -> charts.Write:
     """Return what writes an axis value: whole units, thousands as k."""
-    unit = 10 ** figures.exponent(currency)
+    unit = 10 ** exponent_of(currency)
 
     def write(minor: float) -> str:
         whole = minor / unit

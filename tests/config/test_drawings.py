@@ -1,0 +1,112 @@
+"""What the drawings say and how they are kept in bounds."""
+
+import re
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from config.drawing import charts, fleet, small
+from config.drawing.svg import Part, Span, number
+
+SHARES = st.lists(st.floats(0, 1000), max_size=8)
+
+
+def widths(markup: str) -> list[float]:
+    return [float(w) for w in re.findall(r'width="([\d.]+)%"', markup)]
+
+
+def test_a_glyph_shows_the_slices_at_their_true_place() -> None:
+    drawn = small.glyph(4, 4, label="3g.71gb")
+    assert re.findall(r'class="(\w)"', drawn) == list("ccccuuuu")
+    assert 'aria-label="3g.71gb: memory slices 4 to 7 of 8"' in drawn
+
+
+def test_a_lease_without_a_place_has_an_empty_glyph() -> None:
+    assert "no slice held" in small.glyph(None, 0)
+
+
+@given(SHARES, st.floats(0, 4000))
+def test_no_bar_grows_beyond_its_track(amounts: list[float], total: float) -> None:
+    drawn = small.bar([Part("fill", amount) for amount in amounts], total)
+    starts = [float(x) for x in re.findall(r'x="([\d.]+)%"', drawn)]
+    assert all(x + w <= 100.06 for x, w in zip(starts, widths(drawn)[1:], strict=False))
+
+
+def test_a_missing_sample_is_a_gap_and_not_a_zero() -> None:
+    drawn = small.spark([50, 50, None, 50, 50])
+    assert drawn.count("<polyline") == 2
+    assert "24" not in re.findall(r",(\d+)", drawn)
+
+
+def test_a_series_that_ends_in_a_gap_has_no_end_dot() -> None:
+    assert "<circle" not in small.spark([50, None])
+    assert small.spark([]).count("<circle") == 0
+
+
+def test_a_ring_over_its_limit_stays_one_turn() -> None:
+    drawn = small.ring(150, 100, 20, 300, title="150 %", note="day 3 of 30", label="")
+    lengths = [float(x) for x in re.findall(r'stroke-dasharray="([\d.]+)', drawn)]
+    assert sum(lengths) <= small.AROUND + 0.01
+
+
+def test_words_in_drawings_are_escaped() -> None:
+    evil = '"><script>'
+    card = fleet.Card("/x", evil, (Span(0, 8, "sold"),))
+    for drawn in (
+        small.card([Span(0, 8, "own", evil)], label=evil),
+        small.bar([Part(evil, 1)], 1, label=evil),
+        small.wait_line(0, 1, (evil, evil, evil), evil),
+        fleet.fleet_map([fleet.Block(evil, evil, (fleet.Row(evil, (card,)),))], evil),
+    ):
+        assert "<script" not in drawn
+        ElementTree.fromstring(drawn)
+
+
+@pytest.mark.parametrize(
+    ("top", "highest"), [(0, 1), (7, 8), (126, 150), (100, 100), (300_000, 300_000), (0.4, 0.4)]
+)
+def test_an_axis_ends_on_a_round_value_that_holds_everything(top: float, highest: float) -> None:
+    values = charts.steps(top)
+    assert values[0] == 0
+    assert values[-1] == pytest.approx(highest)
+    assert values[-1] >= top
+    assert len(values) <= 6
+
+
+def test_stacked_days_stand_on_each_other_and_inside_the_chart() -> None:
+    columns = [charts.Column("1", (10, 20, 30)), charts.Column("2", expected=50, low=40, high=90)]
+    drawn = charts.stacked_bars(columns, ["f1", "f2", "f3"], str, label="spend", now_at=1)
+    tops = [float(y) for y in re.findall(r'<rect class="f\d[^"]*" x="[\d.]+" y="([\d.]+)"', drawn)]
+    assert tops[0] > tops[1] > tops[2] >= charts.TOP
+    assert drawn.count('class="wh"') == 1
+
+
+def test_a_month_without_spend_still_draws() -> None:
+    ElementTree.fromstring(charts.stacked_bars([], [], str, label="nothing yet"))
+    ElementTree.fromstring(charts.against_limit(charts.Track(done=()), str, label="nothing yet"))
+
+
+def block(cards: int) -> fleet.Block:
+    card = fleet.Card("/ops/cards/g", "card", (Span(0, 4, "sold"), Span(4, 4, "idle")))
+    return fleet.Block("north-1", "H200", (fleet.Row("n01", (card,) * cards),))
+
+
+def test_a_fleet_up_to_160_cards_is_drawn_large_and_above_that_dense() -> None:
+    assert 'height="22"' in fleet.fleet_map([block(160)], "fleet")
+    dense = fleet.fleet_map([block(161)], "fleet")
+    assert 'height="22"' not in dense
+    assert dense.count('class="w-sold"') == 1, "one path per state and node"
+
+
+def test_a_fleet_map_is_one_tab_stop_whatever_its_size() -> None:
+    for count in (3, 200):
+        drawn = fleet.fleet_map([block(count), block(count)], "fleet")
+        assert drawn.count('tabindex="0"') == 1
+        assert drawn.count("<a ") == 2 * count
+
+
+@given(st.floats(-1e6, 1e6))
+def test_a_coordinate_is_written_short_and_true(value: float) -> None:
+    assert float(number(value)) == pytest.approx(value, abs=0.0051)

@@ -1,0 +1,80 @@
+"""Probes and figures: alive, ready, and how it is doing, without a word about any tenant."""
+
+import pytest
+from django.conf import settings
+from django.db import OperationalError, connection
+from django.test import Client
+
+from config import health
+from tests.tenants import people
+
+pytestmark = pytest.mark.django_db
+
+
+def test_alive_is_alive_whatever_else_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "ensure_connection", broken)
+    assert Client().get("/health").status_code == 200
+
+
+def broken(*args: object) -> None:
+    raise OperationalError("connection refused")
+
+
+def test_ready_says_what_is_missing() -> None:
+    answer = Client().get("/ready")
+    assert answer.status_code == 503  # nobody listens on the tests' queue address
+    assert list(answer.json()["missing"]) == ["valkey"]
+
+
+def test_ready_is_ready_with_a_queue(valkey_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from config.celery import app
+
+    monkeypatch.setattr(health.doorbell, "current_app", app.__class__("probe", broker=valkey_url))
+    answer = Client().get("/ready")
+    assert (answer.status_code, answer.json()["missing"]) == (200, {})
+
+
+def test_not_ready_without_a_database(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "ensure_connection", broken)
+    monkeypatch.setattr(connection, "close", lambda: None)
+    assert "database" in Client().get("/ready").json()["missing"]
+
+
+def test_not_ready_before_the_migrations(monkeypatch: pytest.MonkeyPatch) -> None:
+    health._migrated.cache_clear()
+    monkeypatch.setattr(health.MigrationExecutor, "migration_plan", lambda self, targets: ["one"])
+    assert "migrations" in Client().get("/ready").json()["missing"]
+    monkeypatch.undo()
+    assert "migrations" not in Client().get("/ready").json()["missing"]
+
+
+def test_figures_count_requests_by_route_and_name_no_tenant() -> None:
+    delta = people.make("Zanzibar")
+    people.Api(delta.token()).ask("GET", f"projects/{delta.root.pk}")
+    people.Api().get("/no/such/place-4711")
+    text = Client().get("/metrics").content.decode()
+    assert 'gpubroker_requests_total{method="GET",route="api-project-detail",status="200"}' in text
+    assert 'route="none",status="404"' in text
+    assert "gpubroker_outbox_rings" in text
+    assert "4711" not in text
+    assert "anzibar" not in text
+    assert delta.tenant.pk not in text
+
+
+@pytest.mark.parametrize(
+    "visitor",
+    [
+        {"REMOTE_ADDR": "10.0.0.7"},
+        {"REMOTE_ADDR": "127.0.0.1", "HTTP_X_FORWARDED_FOR": "127.0.0.1"},
+        {"REMOTE_ADDR": "10.0.0.7", "HTTP_AUTHORIZATION": "Bearer wrong"},
+    ],
+)
+def test_figures_are_not_for_everybody(visitor: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settings, "METRICS_TOKEN", "right")
+    assert Client().get("/metrics", **visitor).status_code == 403
+
+
+def test_figures_are_for_whoever_has_the_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settings, "METRICS_TOKEN", "right")
+    answer = Client().get("/metrics", REMOTE_ADDR="10.0.0.7", HTTP_AUTHORIZATION="Bearer right")
+    assert answer.status_code == 200
