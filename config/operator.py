@@ -48,6 +48,9 @@ class Operator(BaseSettings):
     operators_need_mfa: bool = Field(
         default=True, description="Operators must have TOTP or a passkey before they see /ops/ pages."
     )
+    metrics_token: SecretStr | None = Field(
+        default=None, description="Opens /metrics to other machines, as a bearer token."
+    )
     log_level: str = Field(default="INFO", description="DEBUG, INFO, WARNING or ERROR.")
 
     provisioner: str = Field(

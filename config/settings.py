@@ -70,6 +70,7 @@ INSTALLED_APPS = [
 AUTH_USER_MODEL = "tenants.User"
 
 MIDDLEWARE = [
+    "config.metrics.Measure",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "config.requests.RequestContext",
@@ -163,6 +164,7 @@ CONTENT_SECURITY_POLICY = {
     }
 }
 
+METRICS_TOKEN = operator.metrics_token.get_secret_value() if operator.metrics_token else ""
 OPERATORS_NEED_MFA = operator.operators_need_mfa
 ACCOUNT_LOGIN_METHODS = {"email"}
 ACCOUNT_SIGNUP_FIELDS = ["email*", "password1*"]
@@ -209,7 +211,7 @@ REST_FRAMEWORK = {
     "DEFAULT_PERMISSION_CLASSES": ["tenants.api.permissions.InTenant"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["config.problems.StrictJSONParser"],
-    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "DEFAULT_SCHEMA_CLASS": "tenants.api.schema.Described",
     "DEFAULT_PAGINATION_CLASS": "tenants.api.pages.CursorPages",
     "EXCEPTION_HANDLER": "config.problems.problem",
     "UNAUTHENTICATED_USER": None,
@@ -224,6 +226,10 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_DIST": "SIDECAR",
     "REDOC_DIST": "SIDECAR",
     "COMPONENT_SPLIT_REQUEST": True,
+    "POSTPROCESSING_HOOKS": [
+        "drf_spectacular.hooks.postprocess_schema_enums",
+        "config.openapi.every_answer_may_be_a_problem",
+    ],
 }
 
 CELERY_BROKER_URL = operator.broker_url

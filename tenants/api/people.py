@@ -12,7 +12,6 @@ from tenants.api.etag import Etagged
 from tenants.api.filters import Filter
 from tenants.api.idempotency import idempotent
 from tenants.api.serializers import (
-    ROLES,
     InvitationMade,
     InvitationOut,
     InvitationWanted,
@@ -48,7 +47,7 @@ class Members(Etagged, ListModelMixin, People):
     """Who belongs to the tenant, with which role, on which node of the project tree."""
 
     serializer_class = MemberOut
-    filters = {"role": Filter("role", choices=tuple(ROLES)), "project": Filter("project_id")}
+    filters = {"role": Filter("role", choices=tuple(Role)), "project": Filter("project_id")}
     search_in = ("user__email", "user__name")
     actions_needed = {
         "list": "members.read",

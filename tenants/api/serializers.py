@@ -17,8 +17,9 @@ from tenants.models import (
     ServiceAccount,
     Tenant,
 )
+from tenants.models.members import ROLE_CHOICES
 
-ROLES = [role.value for role in Role]
+ROLES = ROLE_CHOICES
 BIGGEST = 2**53 - 1  # what every JSON reader holds exactly
 
 
@@ -166,7 +167,7 @@ UNITS = {
 
 class QuotaWanted(Strict):
     project = Id()
-    kind = serializers.ChoiceField(QuotaKind.values)
+    kind = serializers.ChoiceField(QuotaKind.choices)
     limit = serializers.IntegerField(min_value=0, max_value=BIGGEST)
 
 
@@ -175,7 +176,7 @@ class QuotaChange(Strict):
 
 
 class RoomOut(serializers.Serializer[Any]):
-    kind = serializers.ChoiceField(QuotaKind.values)
+    kind = serializers.ChoiceField(QuotaKind.choices)
     unit = serializers.SerializerMethodField()
     set_on = Id(source="project_id", help_text="The project whose quota is the tightest on the path.")
     limit = serializers.IntegerField()

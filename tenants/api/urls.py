@@ -9,7 +9,7 @@ from tenants.api.projects import Projects, Tenants
 from tenants.api.quotas import Quotas, QuotaUsage
 from tenants.api.tokens import Me, Tokens
 
-router = SimpleRouter(trailing_slash=False)
+router = SimpleRouter(trailing_slash=False, use_regex_path=False)
 router.register("tenants", Tenants, "api-tenant")
 router.register("projects", Projects, "api-project")
 router.register("members", Members, "api-member")

@@ -1,0 +1,81 @@
+"""Is it alive, may it get requests, how is it doing: for probes and for Prometheus."""
+
+import hmac
+from functools import cache
+
+from django.conf import settings
+from django.db import DatabaseError, connection
+from django.db.migrations.executor import MigrationExecutor
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.views.decorators.http import require_safe
+
+from config import metrics
+from config.problems import problem_response
+from ports import doorbell
+
+LOOPBACK = ("127.0.0.1", "::1")
+
+
+@require_safe
+def health(request: HttpRequest) -> HttpResponse:
+    """Answer as long as the process lives; nothing else is looked at."""
+    return JsonResponse({"status": "ok"})
+
+
+@cache
+def _migrated() -> bool:
+    """Tell whether every migration is applied; once true it stays so, and a False is not kept."""
+    executor = MigrationExecutor(connection)
+    if executor.migration_plan(executor.loader.graph.leaf_nodes()):
+        raise LookupError
+    return True
+
+
+def missing() -> dict[str, str]:
+    """Return what this process lacks to do its work, in words."""
+    lacks = {}
+    try:
+        connection.ensure_connection()
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+        _migrated()
+    except DatabaseError:
+        connection.close()
+        lacks["database"] = "PostgreSQL does not answer; see its log and GPUBROKER_DATABASE_URL."
+    except LookupError:
+        lacks["migrations"] = "Migrations are not applied; run manage.py migrate --database owner."
+    if not doorbell.reachable():
+        lacks["valkey"] = "Valkey does not answer; see its log and GPUBROKER_BROKER_URL."
+    return lacks
+
+
+@require_safe
+def ready(request: HttpRequest) -> HttpResponse:
+    """Answer 200 when requests can be served, else 503 with what is missing."""
+    lacks = missing()
+    return JsonResponse({"ready": not lacks, "missing": lacks}, status=503 if lacks else 200)
+
+
+def _may_read(request: HttpRequest) -> bool:
+    token = settings.METRICS_TOKEN
+    given = request.headers.get("Authorization", "").removeprefix("Bearer ")
+    if token and hmac.compare_digest(given.encode(), token.encode()):
+        return True
+    # Behind a proxy on the same machine everyone comes from the loopback address, with this header.
+    proxied = "X-Forwarded-For" in request.headers or "Forwarded" in request.headers
+    return request.META.get("REMOTE_ADDR") in LOOPBACK and not proxied
+
+
+@require_safe
+def figures(request: HttpRequest) -> HttpResponse:
+    """Serve the figures to this machine, or to whoever has the token from the settings."""
+    if not _may_read(request):
+        return problem_response(
+            request,
+            status=403,
+            code="policy-denied",
+            title="Metrics are not for everybody",
+            detail="They are served to this machine only, or with the metrics token.",
+            fix="Set GPUBROKER_METRICS_TOKEN and send it as a bearer token.",
+        )
+    return HttpResponse(metrics.text(), content_type="text/plain; version=0.0.4; charset=utf-8")

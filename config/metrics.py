@@ -1,0 +1,86 @@
+"""Figures for Prometheus: requests by route, and what waits in the database. No tenant is ever named."""
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from django.conf import settings
+from django.db import connection
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+
+from ports import clock
+from tenants.services.walls import as_sweep
+
+# Several web processes count together through files, in a folder named after the process that started them.
+FOLDER = Path(settings.DATA_DIR).absolute() / "metrics" / str(os.getppid())
+FOLDER.mkdir(parents=True, exist_ok=True)
+os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(FOLDER)
+for old in FOLDER.parent.iterdir():
+    if old.name.isdigit() and not Path(f"/proc/{old.name}").exists():
+        shutil.rmtree(old, ignore_errors=True)
+
+# Only now: the library decides while it is imported whether it counts for one process or for many.
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest  # noqa: E402
+from prometheus_client.core import GaugeMetricFamily  # noqa: E402
+from prometheus_client.multiprocess import MultiProcessCollector  # noqa: E402
+from prometheus_client.registry import Collector  # noqa: E402
+
+BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.5, 1, 2.5, 5, 10)
+REQUESTS = Counter("gpubroker_requests", "Answers by route.", ["route", "method", "status"])
+SECONDS = Histogram("gpubroker_request_seconds", "Time to answer by route.", ["route"], buckets=BUCKETS)
+
+
+class Measure:
+    """Count every answer, and how long it took, under the name of its route."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        began = clock.monotonic()
+        response = self.get_response(request)
+        # A name from our own list, never a path that a visitor made up: the number of series is bounded.
+        route = (request.resolver_match and request.resolver_match.view_name) or "none"
+        method = request.method if request.method in METHODS else "other"
+        REQUESTS.labels(route, method, response.status_code).inc()
+        SECONDS.labels(route).observe(clock.monotonic() - began)
+        return response
+
+
+METHODS = ("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE")
+
+
+class Waiting(Collector):
+    """What stands in the database at the moment of asking."""
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        leases = GaugeMetricFamily(
+            "gpubroker_leases", "Leases that are not over, by state.", labels=["state"]
+        )
+        with as_sweep(), connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT state, count(*) FROM broker_lease WHERE state <> 'released' GROUP BY state ORDER BY state"
+            )
+            for state, number in cursor.fetchall():
+                leases.add_metric([state], number)
+            cursor.execute(
+                "SELECT coalesce(extract(epoch FROM clock_timestamp() - min(at)), 0)::float FROM broker_lease"
+                " WHERE state = 'queued'"
+            )
+            oldest = cursor.fetchone()[0]
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT count(*) FROM ports_ring")
+            rings = cursor.fetchone()[0]
+        yield leases
+        yield GaugeMetricFamily("gpubroker_queue_oldest_seconds", "Age of the longest wait.", value=oldest)
+        yield GaugeMetricFamily("gpubroker_outbox_rings", "Hints not yet sent.", value=rings)
+
+
+def text() -> bytes:
+    """Return every figure in Prometheus' text form."""
+    registry = CollectorRegistry()
+    MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+    registry.register(Waiting())
+    return generate_latest(registry)
