@@ -1,6 +1,7 @@
 """`manage.py replay openb`: a trace through the real services in virtual time, and what came of it."""
 
 import json
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -42,12 +43,12 @@ class Command(BaseCommand):
                 stage = world.build(model=model, cards=cards, tenant_count=options["tenants"])
                 run = drive.Run(stage, options["seed"], lambda now: self._close(now))
                 last = run.live(requests)
-            took_s = clock.monotonic() - begun
+            took = timedelta(seconds=clock.monotonic() - begun)
         except (trace.UnreadableTrace, world.NotEmpty) as error:
             raise CommandError(str(error)) from error
         found = report.assemble(run, trace=options["trace"], model=model, last=last)
         self._write(found, options["out"])
-        self._say(found, took_s)
+        self._say(found, took)
 
     def _fleet(self, text: str) -> tuple[int, str]:
         cards, _, model = text.partition("x")
@@ -65,7 +66,7 @@ class Command(BaseCommand):
         (folder / "replay.json").write_text(json.dumps(found, indent=1, sort_keys=True) + "\n")
         (folder / "replay.html").write_text(page.render(found))
 
-    def _say(self, found: dict[str, Any], took_s: float) -> None:
+    def _say(self, found: dict[str, Any], took: timedelta) -> None:
         for name in (
             "leases",
             "accepted",
@@ -82,4 +83,4 @@ class Command(BaseCommand):
             self.stdout.write(f"{name:30} {found[name]}")
         for kind, seconds in found["conservation"].items():
             self.stdout.write(f"  {kind:28} {seconds} GPU-seconds")
-        self.stdout.write(f"took {took_s:.1f} s")
+        self.stdout.write(f"took {took.total_seconds():.1f} s")

@@ -93,15 +93,15 @@ def kestrel_plans(cast: Cast, *, now: datetime, days: int) -> list[Plan]:
     plans = []
     for ago in range(days, 0, -1):
         morning = (now - timedelta(days=ago)).replace(hour=8, minute=0, second=0, microsecond=0)
-        busy = 0.35 if morning.weekday() >= 5 else 1.0
-        for share, project, actor, label, stem, hours in (
-            (0.55, design, mira, "H200 whole card", "boltz-train", (4, 11)),
-            (0.80, design, jonas, "H200 3g.71gb", "fold-batch", (2, 9)),
-            (0.60, design, mira, "H200 1g.18gb", "notebook-mira", (3, 8)),
-            (0.60, docking, aiko, "A100 2g.20gb", "dock-screen", (3, 10)),
-            (0.35, design, jonas, "H100 3g.40gb", "chat-eval", (1, 6)),
+        busy = 35 if morning.weekday() >= 5 else 100
+        for percent, project, actor, label, stem, hours in (
+            (55, design, mira, "H200 whole card", "boltz-train", (4, 11)),
+            (80, design, jonas, "H200 3g.71gb", "fold-batch", (2, 9)),
+            (60, design, mira, "H200 1g.18gb", "notebook-mira", (3, 8)),
+            (60, docking, aiko, "A100 2g.20gb", "dock-screen", (3, 10)),
+            (35, design, jonas, "H100 3g.40gb", "chat-eval", (1, 6)),
         ):
-            if chance.below(share * busy):
+            if chance.uniform(0, 100 * 100) < percent * busy:
                 start = morning + timedelta(seconds=int(chance.uniform(0, 8 * 3600)))
                 seconds = int(chance.uniform(hours[0], hours[1]) * 3600)
                 if start + timedelta(seconds=seconds + 120) < now - timedelta(hours=2):
@@ -114,18 +114,18 @@ def kestrel_now(cast: Cast, *, now: datetime) -> list[Plan]:
     design, docking = cast.projects["protein-design"], cast.projects["docking"]
     mira, jonas, aiko = cast.actors["mira"], cast.actors["jonas"], cast.actors["aiko"]
 
-    def ago(hours: float) -> datetime:
-        return (now - timedelta(hours=hours)).replace(microsecond=0)
+    def ago(minutes: int) -> datetime:
+        return (now - timedelta(minutes=minutes)).replace(microsecond=0)
 
     return [
-        Plan(design, mira, "H200 whole card", "boltz-train-07", ago(23.9), 30 * 3600),
-        Plan(design, jonas, "H200 3g.71gb", "fold-batch-21", ago(4.86), 8 * 3600),
-        Plan(design, mira, "H100 3g.40gb", "chat-24b-fp8", ago(76), 12 * 24 * 3600),
-        Plan(design, mira, "H200 1g.18gb", "notebook-mira", ago(5.2), 9 * 3600),
+        Plan(design, mira, "H200 whole card", "boltz-train-07", ago(1434), 30 * 3600),
+        Plan(design, jonas, "H200 3g.71gb", "fold-batch-21", ago(292), 8 * 3600),
+        Plan(design, mira, "H100 3g.40gb", "chat-24b-fp8", ago(4560), 12 * 24 * 3600),
+        Plan(design, mira, "H200 1g.18gb", "notebook-mira", ago(312), 9 * 3600),
         Plan(
-            docking, aiko, "A100 2g.20gb", "dock-screen-3", ago(6.1), 16 * 3600, price_class=PriceClass.SPOT
+            docking, aiko, "A100 2g.20gb", "dock-screen-3", ago(366), 16 * 3600, price_class=PriceClass.SPOT
         ),
-        Plan(design, mira, "H200 whole card", "sweep-32", ago(0.4), 6 * 3600, quantity=6, same_node=True),
+        Plan(design, mira, "H200 whole card", "sweep-32", ago(24), 6 * 3600, quantity=6, same_node=True),
     ]
 
 
@@ -164,7 +164,7 @@ def neighbour_plans(cast: Cast, *, now: datetime, seed: str, live: int, gang: in
         label = shapes[int(chance.uniform(0, len(shapes)))]
         start = now - timedelta(seconds=int(chance.uniform(600, 60 * 3600)))
         seconds = int((now - start).total_seconds() + chance.uniform(1800, 90 * 3600))
-        spot = PriceClass.SPOT if chance.below(0.25) else PriceClass.ON_DEMAND
+        spot = PriceClass.SPOT if chance.uniform(0, 4) < 1 else PriceClass.ON_DEMAND
         plans.append(
             Plan(
                 project,
