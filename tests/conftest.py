@@ -95,6 +95,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Say in one line each what was left out and how to add it."""
     for name, why in left_out().items():
         terminalreporter.write_line(f"left out: tests/{name}: {why}", yellow=True)
+    if not any(binaries.DEBIAN.glob("*/bin/initdb")):
+        terminalreporter.write_line(
+            "left out: the SQL on a second version of PostgreSQL; apt-get install postgresql adds it",
+            yellow=True,
+        )
     if outcome := os.environ.get("EARLIER_OUTCOME"):
         terminalreporter.write_line(outcome, red=True)
 

@@ -51,7 +51,8 @@ def main(only: str) -> int:
         browser = run("tests/browser")
         browser = 0 if browser == NOTHING_COLLECTED else browser
         if browser:
-            os.environ["EARLIER_OUTCOME"] = "FAILED: tests/browser, in the run above"
+            before = os.environ.get("EARLIER_OUTCOME", "")
+            os.environ["EARLIER_OUTCOME"] = f"{before}\nFAILED: tests/browser, in the run above".strip()
     suite = run(
         "--ignore=tests/browser", *workers(), "--cov", "--cov-report=term-missing", "--cov-fail-under=100"
     )

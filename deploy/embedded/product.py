@@ -18,7 +18,7 @@ from deploy.embedded.roles import DATABASE, OWNER, WEB, WORKER, Server
 from deploy.embedded.valkey import Valkey
 
 PYTHON = sys.executable
-HEALTH = "/healthz"
+READY, ALIVE = "/ready", "/health"
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class Product:
         return [
             # The slowest to wake goes first.
             self._part("worker", worker, WORKER, ready=self._worker_listens, orphaned=signal.SIGQUIT),
-            self._part("web", web, WEB, ready=self._answers(self.port), orphaned=signal.SIGQUIT),
+            self._part("web", web, WEB, ready=self._answers(self.port, READY), orphaned=signal.SIGQUIT),
             self._part("events", events, WEB, ready=self._answers(self.port + 1)),
             self._part("beat", beat, WORKER),
             self._part("relay", relay, WORKER),
@@ -105,7 +105,7 @@ class Product:
         env = self.env(role)
         return Part(name, command, env, ready=ready, account=self.account, cwd=CHECKOUT, orphaned=orphaned)
 
-    def _answers(self, port: int, path: str = HEALTH) -> Callable[[Process], bool]:
+    def _answers(self, port: int, path: str = ALIVE) -> Callable[[Process], bool]:
         host = "127.0.0.1" if self.host == "0.0.0.0" else self.host
 
         def answers(process: Process) -> bool:

