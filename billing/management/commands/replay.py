@@ -8,7 +8,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.test.utils import override_settings
 
-from billing.services import drafts
+from billing.services import closing
 from billing.services.replay import drive, page, report, trace, world
 from broker.services.catalogue import specs
 from ports import clock, ids
@@ -59,7 +59,7 @@ class Command(BaseCommand):
         return int(cards), model
 
     def _close(self, now: Any) -> None:
-        drafts.close_due(now=now)
+        closing.close_due(now=now)
 
     def _write(self, found: dict[str, Any], folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)

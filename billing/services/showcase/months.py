@@ -2,9 +2,15 @@
 
 from datetime import datetime
 
-from billing.services import rating
+from billing.services import closing, drafts, rating
+from tenants.models import Tenant
+from tenants.services.walls import as_sweep
 
 
 def close_and_draft(*, now: datetime) -> None:
-    """Rate all usage up to now."""
+    """Rate all usage up to now, close what is over, draft what is not."""
     rating.rate(now=now)
+    closing.close_due(now=now)
+    with as_sweep():
+        everyone = list(Tenant.objects.values_list("pk", flat=True))
+    drafts.refresh_all(everyone, now=now)
