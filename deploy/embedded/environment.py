@@ -12,6 +12,7 @@ import os
 import shutil
 import subprocess
 import sys
+from typing import NoReturn
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 VENV = os.environ.get("VENV") or os.path.join(ROOT, ".venv")
@@ -20,13 +21,13 @@ LOCKS = {"run": "requirements.lock", "dev": "requirements-dev.lock"}
 OLDEST = (3, 11)
 
 
-def stop(message):
+def stop(message: str) -> NoReturn:
     """Say what happened, why and what next, and end."""
     sys.stderr.write(message + "\n")
     sys.exit(1)
 
 
-def use_a_new_enough_python():
+def use_a_new_enough_python() -> None:
     """Go on under a newer interpreter when python3 is too old and another is on the path."""
     if sys.version_info >= OLDEST:
         return
@@ -42,7 +43,7 @@ def use_a_new_enough_python():
     )
 
 
-def need_venv():
+def need_venv() -> None:
     """Pass when venv can work: Debian splits it from python3, and half an environment helps nobody."""
     missing = [name for name in ("venv", "ensurepip") if importlib.util.find_spec(name) is None]
     if missing:
@@ -53,22 +54,22 @@ def need_venv():
         )
 
 
-def fingerprint(level):
+def fingerprint(level: str) -> str:
     """Tell one lock from another."""
     with open(os.path.join(ROOT, LOCKS[level]), "rb") as lock:
         return hashlib.sha256(lock.read()).hexdigest()
 
 
-def installed():
+def installed() -> "dict[str, str]":
     """Return what the stamp says is installed; nothing when there is no whole environment."""
     try:
         with open(STAMP) as stamp:
-            return json.load(stamp)
+            return dict(json.load(stamp))
     except (OSError, ValueError):
         return {}
 
 
-def works(python, *check):
+def works(python: str, *check: str) -> bool:
     """Tell whether an interpreter starts and passes a check."""
     try:
         return subprocess.call([python, "-c", *check], stderr=subprocess.DEVNULL) == 0
@@ -76,7 +77,7 @@ def works(python, *check):
         return False
 
 
-def install(level):
+def install(level: str) -> None:
     """Create the environment when it is not there and install exactly the lock."""
     python = os.path.join(VENV, "bin", "python")
     if not works(python, "import sys; sys.exit(sys.version_info < (3, 11))"):
@@ -101,7 +102,7 @@ def install(level):
     os.replace(STAMP + ".new", STAMP)
 
 
-def main(level):
+def main(level: str) -> None:
     """Bring the environment to the level asked for; two at once wait for each other."""
     use_a_new_enough_python()
     os.makedirs(os.path.join(ROOT, "build"), exist_ok=True)
