@@ -1,0 +1,140 @@
+"""The end of a month: its last seconds are charged, its invoice gets a number and never changes again."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db import connection
+from django.db.models import F
+
+from billing.models import BillingPeriod, Invoice, InvoiceSeries, InvoiceStatus
+from billing.models.periods import CLOSED, OPEN
+from billing.services import drafts, periods, rating
+from billing.services.rating import Gap, PriceGap
+from billing.services.statements import statement
+from broker.domain.states import LeaseState
+from broker.models import Lease, StaleLease
+from broker.services.leases import ticks
+from tenants.models import Tenant
+from tenants.services import audit
+from tenants.services.actors import Actor
+from tenants.services.refusals import Missing, Refused
+from tenants.services.walls import as_sweep, as_tenant
+
+BILLING = Actor("system", "", "billing")
+# A node that went silent before midnight ends its leases up to half a minute later, dated back; and a
+# transaction that began before midnight has ended by then.
+GRACE = timedelta(minutes=5)
+TRIES = 5
+
+
+class MonthNotOver(Refused):
+    code, status, title = "month-not-over", 409, "This month is not over"
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """What a run closed, and which gaps keep whose month open."""
+
+    months: int = 0
+    gaps: tuple[Gap, ...] = ()
+
+
+def close_period(tenant: Tenant, label: str, *, now: datetime) -> Invoice | None:
+    """Close one month and return its final invoice, or None when nothing was used. Repeating it does nothing.
+
+    Raises MonthNotOver before the month is, PriceGap when seconds of it have no price.
+    """
+    with as_tenant(tenant.pk):
+        month = BillingPeriod.objects.select_for_update().filter(tenant=tenant, label=label).first()
+        if month is None:
+            raise Missing(
+                f"There is no month {label}.", fix="List the invoices to see which months there are."
+            )
+        if month.status == OPEN:
+            _check_over(month, now)
+            _close(tenant, month, now)
+        return Invoice.objects.exclude(status=InvoiceStatus.VOID).filter(period=month).first()
+
+
+def close_due(*, now: datetime) -> Closed:
+    """Close every month that is over; one that cannot be closed holds up only its own tenant."""
+    closed, gaps, held = 0, list[Gap](), set[str]()
+    _reach(now)
+    with as_sweep():
+        over = BillingPeriod.objects.filter(status=OPEN, span__endswith__lte=now - GRACE)
+        due = list(over.order_by("span", "tenant").values_list("tenant_id", "label"))
+    for tenant_id, label in due:
+        if tenant_id in held:
+            continue
+        try:
+            with as_tenant(tenant_id):
+                close_period(Tenant.objects.get(pk=tenant_id), label, now=now)
+        except PriceGap as gap:
+            gaps += gap.gaps
+            held.add(tenant_id)
+        else:
+            closed += 1
+    return Closed(closed, tuple(gaps))
+
+
+def _check_over(month: BillingPeriod, now: datetime) -> None:
+    end = month.span.upper
+    if now < end + GRACE:
+        raise MonthNotOver(
+            f"{month.label} ends at {end.isoformat()} and is closed {GRACE.seconds // 60} minutes later.",
+            fix="Wait until then; the draft shows what it has come to so far.",
+        )
+
+
+def _close(tenant: Tenant, month: BillingPeriod, now: datetime) -> None:
+    _tick(tenant, month.span.upper)
+    rating.rate_tenant(tenant, now=now)
+    periods.ensure(tenant, since=month.span.lower, until=now)  # whatever comes late must find an open month
+    drafts.refresh(tenant, now=now)
+    invoice = Invoice.objects.filter(period=month, status=InvoiceStatus.DRAFT).first()
+    if invoice:
+        _finalize(invoice, month, now)
+    month.status, month.closed_at = CLOSED, now
+    month.save(update_fields=["status", "closed_at"])
+
+
+def _tick(tenant: Tenant, border: datetime) -> None:
+    """Cut the open stretch of every lease that runs across the border, so that this month's part can be charged."""
+    for _ in range(TRIES):
+        running = Lease.objects.select_related("offering").filter(
+            tenant=tenant, state=LeaseState.ACTIVE, at__lt=border
+        )
+        stale = [lease for lease in running if not ticks.tick(lease, at=border)]
+        if not stale:
+            return
+    raise StaleLease(f"{len(stale)} leases moved each time the month was to be cut; the next run tries again")
+
+
+def _finalize(invoice: Invoice, month: BillingPeriod, now: datetime) -> None:
+    """Give the next number of the month's series; a rolled-back close gives it back."""
+    InvoiceSeries.objects.get_or_create(series=month.label)
+    series = InvoiceSeries.objects.select_for_update().get(series=month.label)
+    invoice.series, invoice.number = series.series, series.next_number
+    invoice.status, invoice.finalized_at = InvoiceStatus.FINALIZED, now
+    invoice.save(update_fields=["series", "number", "status", "finalized_at"])
+    InvoiceSeries.objects.filter(pk=series.pk).update(next_number=F("next_number") + 1)
+    audit.record(
+        "invoice.finalize",
+        actor=BILLING,
+        now=now,
+        tenant_id=invoice.tenant_id,
+        subject_id=invoice.pk,
+        subject_label=str(invoice),
+        total=invoice.total,
+        currency=invoice.currency,
+    )
+
+
+def _reach(now: datetime) -> None:
+    """Make the months of tenants whose leases run on without a transition: they too are over some day."""
+    with as_sweep(), connection.cursor() as cursor:
+        cursor.execute(statement("unreached"), {"now": now})
+        found = cursor.fetchall()
+    for tenant_id, since in found:
+        with as_tenant(tenant_id):
+            periods.ensure(Tenant.objects.get(pk=tenant_id), since=since, until=now)

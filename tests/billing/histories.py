@@ -1,0 +1,165 @@
+"""Leases whose whole life is written at once, to the second, without a fleet: what billing reads and no more."""
+
+import itertools
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+
+from billing.models import BillingPeriod, Invoice, InvoiceLine, PriceVersion, RatedCharge
+from billing.services import prices
+from broker.domain.states import LeaseState
+from broker.models import GpuModel, Lease, Offering, OfferingState, Transition
+from tenants.models import Project, Tenant
+from tenants.services import tenants
+from tenants.services.actors import SYSTEM, Actor
+from tenants.services.walls import as_tenant
+
+S = LeaseState
+OPERATOR = Actor("staff", "usr_operator", "operator@example.org")
+LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
+HOUR = 3600
+EURO = 10**9  # nano units
+_numbers = itertools.count(1)
+
+
+def at(text: str) -> datetime:
+    """Read a moment: `2026-11-01 00:00:00`, UTC."""
+    return datetime.fromisoformat(text).replace(tzinfo=UTC)
+
+
+def sold(nano_per_hour: int | None = EURO, *, currency: str = "EUR", since: datetime = LONG_AGO) -> Offering:
+    """Make an offering with a price since long ago, or without one."""
+    GpuModel.objects.get_or_create(
+        name="H200-141GB", defaults={"memory_gb": 141, "memory_grid": 8, "compute_slices": 7, "spec": {}}
+    )
+    number = next(_numbers)
+    offering = Offering.objects.create(
+        gpu_model_id="H200-141GB",
+        profile=f"{number}g",
+        isolation="hardware",
+        price_class="on_demand",
+        region="eu-1",
+        label=f"H200 {number}g",
+        milli_units=1000,
+        memory_gb=18,
+        state=OfferingState.PUBLISHED,
+        created_at=LONG_AGO,
+    )
+    if nano_per_hour is not None:
+        reprice(offering, nano_per_hour, since=since, currency=currency)
+    return offering
+
+
+def reprice(
+    offering: Offering, nano_per_hour: int, *, since: datetime, currency: str = "EUR"
+) -> PriceVersion:
+    return prices.publish(
+        offering=offering,
+        currency=currency,
+        nano_per_hour=nano_per_hour,
+        since=since,
+        actor=OPERATOR,
+        now=since,
+    )
+
+
+def customer(time_zone: str = "UTC", *, currency: str = "EUR") -> tuple[Tenant, Project]:
+    """Make a tenant with its root project."""
+    with as_tenant(""):
+        return tenants.create(
+            name=f"Tenant {next(_numbers)}",
+            owner=None,
+            time_zone=time_zone,
+            currency=currency,
+            actor=SYSTEM,
+            now=LONG_AGO,
+        )
+
+
+Step = tuple[datetime, LeaseState]
+
+
+def lived(
+    project: Project,
+    offering: Offering,
+    steps: Iterable[Step],
+    *,
+    quantity: int = 1,
+    terms: Iterable[tuple[Offering, int]] = (),
+) -> Lease:
+    """Write a lease and its ledger; `terms` may change offering and quantity from step to step."""
+    steps = list(steps)
+    sells = [*terms, *[(offering, quantity)] * len(steps)][: len(steps)]
+    with as_tenant(project.tenant_id):
+        lease = Lease.objects.create(
+            tenant_id=project.tenant_id,
+            project=project,
+            offering=offering,
+            name=f"job {next(_numbers)}",
+            quantity=quantity,
+            state=steps[-1][1],
+            seq=len(steps) - 1,
+            at=steps[-1][0],
+            created_at=steps[0][0],
+            max_duration_s=HOUR,
+        )
+        rows = []
+        for seq, ((moment, after), (what, many)) in enumerate(zip(steps, sells, strict=True)):
+            before = steps[seq - 1] if seq else None
+            rows.append(
+                Transition(
+                    lease_id=lease.pk,
+                    seq=seq,
+                    tenant_id=project.tenant_id,
+                    at=moment,
+                    prev_seq=seq - 1 if before else None,
+                    prev_at=before[0] if before else None,
+                    before=before[1] if before else "",
+                    after=after,
+                    offering_id=what.pk,
+                    project_id=project.pk,
+                    quantity=many,
+                    price_class=what.price_class,
+                    generation=1,
+                    actor_kind="system",
+                )
+            )
+        Transition.objects.bulk_create(rows)
+    return lease
+
+
+def ran(project: Project, offering: Offering, start: datetime, seconds: int, *, quantity: int = 1) -> Lease:
+    """Write a lease that was active for so many seconds from `start`."""
+    end = start + timedelta(seconds=seconds)
+    steps = [
+        (start, S.REQUESTED),
+        (start, S.PROVISIONING),
+        (start, S.ACTIVE),
+        (end, S.RELEASING),
+        (end, S.RELEASED),
+    ]
+    return lived(project, offering, steps, quantity=quantity)
+
+
+def runs(project: Project, offering: Offering, start: datetime, *, quantity: int = 1) -> Lease:
+    """Write a lease that is active since `start`."""
+    return lived(project, offering, [(start, S.REQUESTED), (start, S.ACTIVE)], quantity=quantity)
+
+
+def charges(tenant: Tenant) -> list[RatedCharge]:
+    with as_tenant(tenant.pk):
+        return list(RatedCharge.objects.order_by("lease_id", "seq", "s"))
+
+
+def months(tenant: Tenant) -> list[BillingPeriod]:
+    with as_tenant(tenant.pk):
+        return list(BillingPeriod.objects.order_by("span"))
+
+
+def invoices(tenant: Tenant) -> list[Invoice]:
+    with as_tenant(tenant.pk):
+        return list(Invoice.objects.order_by("period__span").select_related("period"))
+
+
+def lines(invoice: Invoice) -> list[InvoiceLine]:
+    with as_tenant(invoice.tenant_id):
+        return list(invoice.lines.order_by("n"))

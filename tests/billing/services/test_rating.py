@@ -1,0 +1,361 @@
+"""One statement rates as the oracle does, second by second, once, whatever is thrown at it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.db import DatabaseError, connection, transaction
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from billing.domain import rating as oracle
+from billing.domain.periods import Period
+from billing.models import PriceVersion, RatedCharge, RatingMark
+from billing.services import rating
+from broker.domain.states import LeaseState, PriceClass
+from broker.models import Offering, Transition
+from tenants.models import Tenant
+from tenants.services.walls import as_sweep, as_tenant
+from tests.billing.histories import (
+    EURO,
+    HOUR,
+    LONG_AGO,
+    S,
+    at,
+    charges,
+    customer,
+    lived,
+    months,
+    ran,
+    reprice,
+    runs,
+    sold,
+)
+
+pytestmark = pytest.mark.django_db
+NOW = at("2026-11-21 09:00:00")
+ZONES = (
+    "UTC",
+    "Europe/Berlin",
+    "America/New_York",
+    "Asia/Kolkata",
+    "Australia/Lord_Howe",
+    "America/St_Johns",
+)
+# Seconds around a month's end, a clock change and a plain day, so that borders are met often.
+CORNERS = (
+    at("2026-10-25 00:59:58"),
+    at("2026-10-31 22:59:58"),
+    at("2026-11-01 03:59:58"),
+    at("2026-11-20 08:00:00"),
+)
+
+
+@contextmanager
+def undone() -> Iterator[None]:
+    with transaction.atomic():
+        yield
+        transaction.set_rollback(True)
+
+
+def by_oracle(tenant: Tenant) -> set[tuple[Any, ...]]:
+    """Rate the tenant's ledger in Python and return what the database must have written."""
+    with as_tenant(tenant.pk):
+        steps = [
+            oracle.Step(
+                t.lease_id, t.seq, t.at, LeaseState(t.after), t.offering_id, t.quantity, PriceClass.ON_DEMAND
+            )
+            for t in Transition.objects.all()
+        ]
+    prices = [
+        oracle.Price(
+            str(v.pk), v.offering_id, PriceClass.ON_DEMAND, v.valid.lower, v.valid.upper, v.nano_per_hour
+        )
+        for v in PriceVersion.objects.filter(currency=tenant.currency)
+    ]
+    periods = {
+        str(m.pk): Period(m.span.lower.astimezone(UTC), m.span.upper.astimezone(UTC)) for m in months(tenant)
+    }
+    rated = oracle.rate(steps, prices, periods)
+    assert rated.unrated == ()
+    return {
+        (c.lease, c.seq, int(c.version), int(c.period), c.span.start, c.span.end, c.unit_seconds, c.exact_num)
+        for c in rated.charges
+    }
+
+
+def by_database(tenant: Tenant) -> set[tuple[Any, ...]]:
+    return {
+        (c.lease_id, c.seq, c.price_version_id, c.period_id, c.s, c.e, c.unit_seconds, int(c.exact_num))
+        for c in charges(tenant)
+    }
+
+
+@st.composite
+def moments(draw: st.DrawFn, count: int) -> list[datetime]:
+    start = draw(st.sampled_from(CORNERS))
+    unit = draw(st.sampled_from([1, 1, 1800, 86_400, 15 * 86_400]))
+    offsets = sorted(draw(st.lists(st.integers(0, 4), min_size=count, max_size=count)))
+    return [start + timedelta(seconds=offset * unit) for offset in offsets]
+
+
+@st.composite
+def lives(draw: st.DrawFn) -> list[tuple[datetime, LeaseState]]:
+    middle = draw(
+        st.lists(st.sampled_from([S.ACTIVE, S.ACTIVE, S.STOPPED, S.PROVISIONING]), min_size=1, max_size=5)
+    )
+    states = [S.REQUESTED, *middle, S.RELEASED]
+    return list(zip(draw(moments(len(states))), states, strict=True))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_the_statement_charges_what_the_oracle_charges_bit_for_bit(data: st.DataObject) -> None:
+    with undone():
+        offerings = [sold(data.draw(st.integers(0, 10**12), label="price")) for _ in range(2)]
+        cuts = data.draw(st.lists(st.sampled_from(CORNERS), max_size=3, unique=True), label="price changes")
+        for offering in offerings:
+            for cut in sorted(cuts):
+                reprice(offering, data.draw(st.integers(0, 10**12)), since=cut)
+        tenants = []
+        for zone in data.draw(st.lists(st.sampled_from(ZONES), min_size=1, max_size=3), label="zones"):
+            tenant, project = customer(zone)
+            tenants.append(tenant)
+            for life in data.draw(st.lists(lives(), min_size=1, max_size=3), label="lives"):
+                size = len(life)
+                terms = data.draw(
+                    st.lists(
+                        st.tuples(st.sampled_from(offerings), st.integers(1, 9)), min_size=size, max_size=size
+                    )
+                )
+                lived(project, offerings[0], life, terms=terms)
+        outcome = rating.rate(now=NOW)
+        expected = [by_oracle(tenant) for tenant in tenants]
+        assert [by_database(tenant) for tenant in tenants] == expected
+        assert outcome.written == sum(len(each) for each in expected)
+        assert outcome.unit_seconds == sum(charge[6] for each in expected for charge in each)
+        assert rating.rate(now=NOW, whole=True).written == 0
+
+
+def test_a_second_run_finds_nothing_to_do() -> None:
+    tenant, project = customer()
+    ran(project, sold(), at("2026-11-20 08:00:00"), HOUR)
+    first = rating.rate(now=NOW)
+    again = rating.rate(now=NOW)
+    assert (first.written, first.unit_seconds, first.tenants) == (1, HOUR, (tenant.pk,))
+    assert again.written == 0
+    assert rating.rate(now=NOW, whole=True).written == 0
+
+
+def test_nothing_to_charge_is_no_run() -> None:
+    tenant, project = customer()
+    runs(project, sold(), at("2026-11-20 08:00:00"))
+    assert rating.rate(now=NOW) == rating.Outcome()
+    assert rating.rate_tenant(tenant, now=NOW) == rating.Outcome()
+
+
+def test_a_tenant_is_rated_behind_its_own_wall() -> None:
+    mine, project = customer()
+    other, elsewhere = customer()
+    offering = sold()
+    ran(project, offering, at("2026-11-20 08:00:00"), 60)
+    ran(elsewhere, offering, at("2026-11-20 08:00:00"), 60)
+    assert rating.rate_tenant(mine, now=NOW).written == 1
+    assert (len(charges(mine)), len(charges(other))) == (1, 0)
+
+
+def test_a_charge_carries_the_tenant_and_the_project_of_its_lease() -> None:
+    tenant, project = customer()
+    offering = sold(2 * EURO)
+    lease = ran(project, offering, at("2026-11-20 08:00:00"), 90, quantity=3)
+    rating.rate(now=NOW)
+    (charge,) = charges(tenant)
+    assert (charge.tenant_id, charge.project_id, charge.offering_id) == (tenant.pk, project.pk, offering.pk)
+    assert (charge.lease_id, charge.seq, charge.unit_seconds) == (lease.pk, 2, 270)
+    assert int(charge.exact_num) == 270 * 2 * EURO
+    assert charge.billed_period_id == charge.period_id
+
+
+def test_a_price_gap_raises_with_its_rows_and_charges_nothing_of_its_tenant() -> None:
+    tenant, project = customer()
+    priced, unpriced = sold(), sold(None)
+    ran(project, priced, at("2026-11-20 08:00:00"), HOUR)
+    lease = ran(project, unpriced, at("2026-11-20 08:00:00"), 60, quantity=2)
+    with pytest.raises(rating.PriceGap) as caught:
+        rating.rate_tenant(tenant, now=NOW)
+    (gap,) = caught.value.gaps
+    assert (gap.tenant, gap.lease, gap.seq, gap.unit_seconds) == (tenant.pk, lease.pk, 2, 120)
+    assert lease.pk in str(caught.value)
+    assert "Publish a price" in str(caught.value)
+    assert charges(tenant) == []
+
+
+def test_a_price_gap_holds_up_only_its_own_tenant_and_is_charged_once_it_is_mended() -> None:
+    (bad, project), (good, elsewhere) = customer(), customer()
+    offering = sold(EURO, since=at("2026-11-20 08:00:30"))
+    ran(project, offering, at("2026-11-20 08:00:00"), 60)
+    ran(elsewhere, offering, at("2026-11-20 09:00:00"), 60)
+    outcome = rating.rate(now=NOW)
+    assert [(gap.lease, gap.unit_seconds) for gap in outcome.gaps] != []
+    assert [gap.unit_seconds for gap in outcome.gaps] == [30]
+    assert (charges(bad), len(charges(good))) == ([], 1)
+    reprice(offering, EURO, since=at("2026-11-20 08:00:00"))
+    mended = rating.rate(now=NOW)
+    assert (mended.written, mended.gaps) == (2, ())
+    assert sum(charge.unit_seconds for charge in charges(bad)) == 60
+
+
+def test_when_every_tenant_has_a_gap_none_is_charged() -> None:
+    _tenant, project = customer()
+    ran(project, sold(None), at("2026-11-20 08:00:00"), 60)
+    outcome = rating.rate(now=NOW)
+    assert (outcome.written, len(outcome.gaps)) == (0, 1)
+
+
+def test_a_long_list_of_gaps_is_cut_short_in_words() -> None:
+    tenant, project = customer()
+    offering = sold(None)
+    for _ in range(7):
+        ran(project, offering, at("2026-11-20 08:00:00"), 60)
+    with pytest.raises(rating.PriceGap, match="and 2 more"):
+        rating.rate_tenant(tenant, now=NOW)
+
+
+def test_a_bulk_run_is_planned_to_read_everything_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rating, "MANY", 1)
+    _tenant, project = customer()
+    offering = sold()
+    for _ in range(3):
+        ran(project, offering, at("2026-11-20 08:00:00"), 60)
+    assert rating.rate(now=NOW).written == 3
+    with connection.cursor() as cursor:
+        cursor.execute("SHOW enable_nestloop")
+        assert cursor.fetchone() == ("on",)
+
+
+def test_a_mark_from_another_cluster_is_not_believed() -> None:
+    tenant, project = customer()
+    with as_tenant(tenant.pk):
+        RatingMark.objects.create(tenant=tenant, xid=2**60)
+    ran(project, sold(), at("2026-11-20 08:00:00"), 60)
+    assert rating.rate(now=NOW).written == 1
+
+
+def test_the_sweep_role_may_add_charges_and_change_none() -> None:
+    _tenant, project = customer()
+    ran(project, sold(), at("2026-11-20 08:00:00"), 60)
+    rating.rate(now=NOW)
+    with pytest.raises(DatabaseError), as_sweep():
+        RatedCharge.objects.update(unit_seconds=1)
+
+
+@pytest.mark.parametrize(
+    "verb", ["UPDATE billing_ratedcharge SET unit_seconds = 1", "DELETE FROM billing_ratedcharge"]
+)
+def test_a_charge_is_never_changed_and_never_removed(verb: str) -> None:
+    tenant, project = customer()
+    ran(project, sold(), at("2026-11-20 08:00:00"), 60)
+    rating.rate(now=NOW)
+    with pytest.raises(DatabaseError), as_tenant(tenant.pk), connection.cursor() as cursor:
+        cursor.execute(verb)
+    assert [charge.unit_seconds for charge in charges(tenant)] == [60]
+
+
+def test_b10_use_at_exact_midnight_is_counted_once() -> None:
+    tenant, project = customer("Europe/Berlin")
+    offering, midnight = sold(), at("2026-10-31 23:00:00")
+    ran(project, offering, midnight - timedelta(seconds=1), 1)
+    ran(project, offering, midnight, 1)
+    ran(project, offering, midnight - timedelta(seconds=1), 2)
+    rating.rate(now=NOW)
+    october, november = (month.pk for month in months(tenant))
+    assert sorted(charge.period_id for charge in charges(tenant)) == sorted(
+        [october, november, october, november]
+    )
+    assert [charge.unit_seconds for charge in charges(tenant)] == [1, 1, 1, 1]
+
+
+def test_b5_hours_of_clock_changes_are_charged_as_long_as_they_are() -> None:
+    tenant, project = customer("Australia/Lord_Howe")
+    ran(project, sold(), at("2026-09-30 12:00:00"), 31 * 24 * HOUR)
+    rating.rate(now=NOW)
+    assert sum(charge.unit_seconds for charge in charges(tenant)) == 31 * 24 * HOUR
+
+
+def test_b8_a_time_zone_moves_only_the_month_of_a_second_never_the_sum() -> None:
+    sums = set()
+    for zone in ZONES:
+        tenant, project = customer(zone)
+        ran(project, sold(1_040_000_001), at("2026-10-31 00:00:00"), 3 * 24 * HOUR)
+        rating.rate(now=NOW)
+        sums.add(sum(int(charge.exact_num) for charge in charges(tenant)))
+    assert sums == {3 * 24 * HOUR * 1_040_000_001}
+
+
+def test_b24_an_offering_that_changes_every_second_is_charged_second_by_second() -> None:
+    tenant, project = customer()
+    dear, cheap = sold(2 * EURO), sold(EURO)
+    start = at("2026-11-20 08:00:00")
+    steps = [(start + timedelta(seconds=n), S.ACTIVE) for n in range(HOUR)]
+    lived(
+        project,
+        dear,
+        [*steps, (start + timedelta(hours=1), S.RELEASED)],
+        terms=[(dear, 1), (cheap, 1)] * 1800,
+    )
+    rating.rate(now=NOW)
+    found = charges(tenant)
+    assert len(found) == HOUR
+    assert sum(int(charge.exact_num) for charge in found) == 1800 * 3 * EURO
+
+
+def test_b25_b26_a_new_price_leaves_yesterday_at_the_old_one() -> None:
+    tenant, project = customer()
+    offering, start = sold(EURO), at("2026-11-20 08:00:00")
+    ran(project, offering, start, HOUR)
+    rating.rate(now=NOW)
+    reprice(offering, 9 * EURO, since=start + timedelta(hours=1))
+    assert rating.rate(now=NOW, whole=True).written == 0
+    assert [int(charge.exact_num) for charge in charges(tenant)] == [HOUR * EURO]
+
+
+def test_b37_nothing_is_charged_beyond_the_end_that_is_written() -> None:
+    tenant, project = customer()
+    start = at("2026-11-20 08:00:00")
+    end = start + timedelta(seconds=10)
+    lived(project, sold(), [(start, S.ACTIVE), (end, S.RELEASING), (end + timedelta(hours=5), S.RELEASED)])
+    rating.rate(now=NOW)
+    assert [charge.unit_seconds for charge in charges(tenant)] == [10]
+
+
+def test_b41_a_lease_of_one_second_costs_one_second() -> None:
+    tenant, project = customer()
+    ran(project, sold(3600 * EURO), at("2026-11-20 08:00:00"), 1)
+    rating.rate(now=NOW)
+    assert [int(charge.exact_num) for charge in charges(tenant)] == [3600 * EURO]
+
+
+def test_b12_the_key_that_forbids_a_second_charge_is_there() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT pg_get_constraintdef(oid) FROM pg_constraint"
+            " WHERE conrelid = 'billing_ratedcharge'::regclass AND contype = 'p'"
+        )
+        assert cursor.fetchone() == ("PRIMARY KEY (lease_id, seq, price_version_id, period_id, meter)",)
+
+
+def test_b44_no_column_of_billing_is_a_binary_fraction() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT table_name, column_name FROM information_schema.columns"
+            " WHERE table_name LIKE 'billing_%%' AND data_type IN ('real', 'double precision')"
+        )
+        assert cursor.fetchall() == []
+
+
+def test_offerings_that_are_not_used_need_no_price() -> None:
+    assert Offering.objects.count() == 0
+    sold(None)
+    assert rating.rate(now=LONG_AGO).gaps == ()
