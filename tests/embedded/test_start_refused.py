@@ -98,7 +98,7 @@ def test_a_disk_that_fills_up_is_named_as_such(data: Path) -> None:
 
 def test_a_database_server_that_cannot_be_reached_is_named(port: int) -> None:
     with pytest.raises(Complaint, match=r"could not be reached.*(?s:.*)DATABASE_URL"):
-        prepare_database(Server(f"postgresql://nobody:secret@127.0.0.1:{port}/postgres"))
+        prepare_database(Server(f"postgresql://nobody:password@127.0.0.1:{port}/postgres"))
 
 
 def test_a_login_without_rights_is_told_which_it_lacks(own_database: OwnDatabase) -> None:

@@ -1,0 +1,92 @@
+"""What the launcher says and what it looks for."""
+
+from pathlib import Path
+
+import pytest
+
+from deploy import secret_scan
+from deploy.embedded.complaint import Complaint
+from deploy.embedded.greeting import greeting
+from deploy.embedded.migrations import fingerprint
+from deploy.embedded.preparation import read
+from deploy.embedded.roles import Server
+from tests.run import selection
+
+DEMO = {
+    "accounts": [{"email": "ada@lab.example", "password": "four-words", "role": "owner of Lab"}],
+    "token": "the-token",
+    "curl": "curl -s http://127.0.0.1:8000/api/v1/leases",
+}
+
+
+def test_the_greeting_names_address_accounts_token_and_first_lease() -> None:
+    said = greeting(address="http://127.0.0.1:8000", demo=DEMO, logs=Path("/data/logs"), seconds=7.25)
+    for part in (
+        "http://127.0.0.1:8000",
+        "7.2 s",
+        "ada@lab.example",
+        "four-words",
+        "the-token",
+        DEMO["curl"],
+    ):
+        assert str(part) in said
+
+
+def test_the_seeds_answer_is_its_last_line(tmp_path: Path) -> None:
+    (tmp_path / "demo.json").write_text('a word before\n{"token": "t"}\n')
+    assert read(tmp_path / "demo.json") == {"token": "t"}
+
+
+def test_a_seed_that_says_nothing_is_reported(tmp_path: Path) -> None:
+    (tmp_path / "demo.json").write_text("")
+    with pytest.raises(Complaint, match="FRESH=1"):
+        read(tmp_path / "demo.json")
+
+
+def test_a_changed_migration_changes_the_fingerprint(tmp_path: Path) -> None:
+    folder = tmp_path / "broker/migrations"
+    folder.mkdir(parents=True)
+    (folder / "0001_initial.py").write_text("one")
+    before = fingerprint(tmp_path)
+    (folder / "0001_initial.py").write_text("two")
+    assert fingerprint(tmp_path) != before
+
+
+def test_logins_are_derived_from_the_administrators_and_differ() -> None:
+    server = Server("postgresql://boss:password@db.example:5433/postgres?sslmode=require")
+    web, worker = server.login("gpubroker_web", "gpubroker"), server.login("gpubroker_worker", "gpubroker")
+    assert web.startswith("postgresql://gpubroker_web:")
+    assert web.endswith("@db.example:5433/gpubroker?sslmode=require")
+    assert "boss" not in web
+    assert server.password("gpubroker_web") != server.password("gpubroker_worker")
+    assert web != worker
+
+
+PLANTED = {
+    "private key": "-----BEGIN " + "RSA PRIVATE KEY-----",
+    "AWS access key": "AKIA" + "ABCDEFGHIJKLMNOP",
+    "API token of ours": "gpb_live_" + "abcdefgh_" + "a" * 40,
+    "password in an address": "postgresql://web:" + "hunter22222@db.example/app",
+}
+
+
+@pytest.mark.parametrize("kind", PLANTED)
+def test_a_planted_secret_is_found_by_line_and_kind(kind: str) -> None:
+    assert list(secret_scan.finds(f"harmless\n{PLANTED[kind]}\n")) == [(2, kind)]
+
+
+def test_a_placeholder_is_no_secret() -> None:
+    assert list(secret_scan.finds("postgresql://user:password@host/db, https://{user}:{word}@host")) == []
+
+
+@pytest.mark.parametrize(
+    ("only", "arguments"),
+    [("embedded", ["tests/embedded"]), ("tests/embedded", ["tests/embedded"]), ("chaos", ["-m", "chaos"])],
+)
+def test_only_takes_a_folder_or_a_marker(only: str, arguments: list[str]) -> None:
+    assert selection(only) == arguments or selection(only) == [f"tests/{only}"]
+
+
+def test_only_says_what_it_would_have_understood() -> None:
+    with pytest.raises(SystemExit, match="nor a marker \\(browser"):
+        selection("nothing-like-that")
