@@ -1,0 +1,154 @@
+"""The control room: what the fleet does and earns now, its map, and what waits for an operator."""
+
+import hashlib
+import json
+from datetime import timedelta
+from typing import Any
+from urllib.parse import urlencode
+
+from django.conf import settings
+from django.http import HttpResponse, HttpResponseNotModified
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.gzip import gzip_page
+from django.views.decorators.http import require_safe
+
+from billing.domain.money import Money
+from billing.portal.ops.frame import Frame, age, count, frame
+from billing.portal.ops.panel import described
+from billing.services import earnings, prices
+from broker.portal import maps
+from broker.portal.operations import OpsRequest, page
+from broker.services.fleet import cards, hours, needs
+from broker.services.fleet.summary import share
+from broker.services.fleet.uses import SCALE, Card, Use, cards_by_use
+from tenants.portal.acts import call
+
+WEEK = timedelta(days=7)
+BARS = (
+    ("k-sold", "Sold", (Use.SOLD, Use.SPOT)),
+    ("res", "Reserved, not charged", (Use.RESERVED,)),
+    ("k-free", "Idle", (Use.FREE,)),
+    ("frag", "Fragmented", (Use.FRAGMENTED,)),
+    ("bad", "Unhealthy", (Use.UNHEALTHY,)),
+    ("off", "Maintenance", (Use.MAINTENANCE,)),
+)
+
+
+@require_safe
+@page("control_room")
+@gzip_page
+def control_room(request: OpsRequest) -> HttpResponse:
+    """Show the whole fleet on one page."""
+    fleet = cards.load()
+    seen = frame(request)
+    wanted = [*needs.needs(fleet, seen.waiting, now=request.now), *price_gaps(request)]
+    chosen = _chosen(fleet, wanted)
+    told = {
+        "frame": seen,
+        "figures": _figures(seen, fleet),
+        "money": _revenue(request),
+        "hours": _hours(request, fleet),
+        "needs": wanted,
+        "chosen": chosen and described(chosen, now=request.now),
+        "call": call("gpus"),
+        **_map(request, fleet, chosen.id if chosen else ""),
+    }
+    return render(request, "ops/control.html", told)
+
+
+@require_safe
+@page("control_room")
+@gzip_page
+def fleet_map(request: OpsRequest) -> HttpResponse:
+    """Answer with the map alone, or with 304 while nothing on it has changed."""
+    told = _map(request, cards.load(), request.GET.get("card", ""))
+    if told["etag"] in request.headers.get("If-None-Match", ""):
+        return HttpResponseNotModified(headers={"ETag": told["etag"]})
+    response = render(request, "ops/_map.html", told)
+    response["ETag"], response["Cache-Control"] = told["etag"], "private, no-cache"
+    return response
+
+
+def _map(request: OpsRequest, fleet: list[Card], current: str) -> dict[str, Any]:
+    by = request.GET.get("by", "state")
+    by = by if by in maps.VIEWS else "state"
+    drawn = maps.draw(fleet, by, current=current)
+    told = json.dumps([drawn.blocks, [(key.kind, key.label, key.tenths) for key in drawn.keys], by])
+    options = [
+        {"url": f"{reverse('control-room')}?by={name}", "label": label, "current": name == by}
+        for name, label in maps.VIEWS.items()
+    ]
+    etag = f'"{hashlib.sha256(told.encode()).hexdigest()[:20]}"'
+    return {
+        "map": drawn,
+        "views": options,
+        "etag": etag,
+        "address": f"{reverse('ops-map')}?{urlencode({'by': by, 'card': current})}",
+        "conditional": json.dumps({"If-None-Match": etag}),
+    }
+
+
+def _chosen(fleet: list[Card], wanted: list[needs.Need]) -> Card | None:
+    """Choose the card that is described first: one that needs somebody, else the one shared by most."""
+    troubled = {need.subject for need in wanted if need.kind is needs.Kind.CARD}
+    return max(fleet, key=lambda card: (card.id in troubled, len(card.slices)), default=None)
+
+
+def price_gaps(request: OpsRequest) -> list[needs.Need]:
+    """Name what is on sale and cannot be bought."""
+    gaps = prices.unpriced(currency=settings.CURRENCY, moment=request.now)
+    if not gaps:
+        return []
+    names = ", ".join(offering.label for offering in gaps[:3])
+    return [needs.Need(needs.Kind.OFFERINGS, f"{len(gaps)} published without a price", names, urgent=True)]
+
+
+def _figures(seen: Frame, fleet: list[Card]) -> dict[str, Any]:
+    """Put into words what stands below each figure."""
+    lost, waiting = cards_by_use(fleet)[Use.FRAGMENTED], seen.waiting
+    oldest = f", oldest {age(waiting.oldest)}" if waiting.oldest is not None else ""
+    return {
+        "sold": percent(seen.fleet.sold_permille),
+        "sold_note": f"{maps.tenths(seen.fleet.sold)} of {seen.fleet.cards:,} cards",
+        "earning_note": f"{count(seen.fleet.active, 'lease')} active",
+        "queue_note": f"{waiting.waiting:,} waiting{oldest}",
+        "queue_kind": "wait" if waiting.overdue else "",
+        "lost": percent(share(lost, len(fleet) * SCALE)),
+        "lost_note": f"{maps.tenths(lost)} cards; nothing on sale fits there",
+    }
+
+
+def percent(permille: int) -> str:
+    return f"{permille // 10:,}.{permille % 10}"
+
+
+def _revenue(request: OpsRequest) -> dict[str, Any]:
+    """Compare what today came to with the same hours a week ago."""
+    today = hours.midnight(request.now)
+    earned = earnings.between(today, request.now)
+    before = earnings.between(today - WEEK, request.now - WEEK).get(settings.CURRENCY, 0)
+    exact = earned.get(settings.CURRENCY, 0)
+    change = share(abs(exact - before), before) if before else None
+    rest = [Money.of_exact(e, code) for code, e in sorted(earned.items()) if code != settings.CURRENCY]
+    sign, day = "−" if exact < before else "+", f"last {request.now:%A}"
+    return {
+        "today": Money.of_exact(exact, settings.CURRENCY),
+        "others": rest,
+        "note": f"nothing {day}" if change is None else f"{sign}{percent(change)} % on {day}, same hours",
+    }
+
+
+def _hours(request: OpsRequest, fleet: list[Card]) -> dict[str, Any]:
+    spent = hours.since(hours.midnight(request.now), fleet, now=request.now)
+    parts = [(kind, word, sum(spent.by_use[use] for use in uses)) for kind, word, uses in BARS]
+    return {
+        "bar": [(kind, amount) for kind, _, amount in parts],
+        "keys": [
+            {"kind": kind, "label": word, "value": maps.tenths(amount // 3600)}
+            for kind, word, amount in parts
+        ],
+        "explained": maps.tenths(spent.explained // 3600),
+        "total": maps.tenths(spent.total // 3600),
+        "whole": spent.explained == spent.total,
+    }

@@ -1,0 +1,237 @@
+"""What is sold and for how much: derived, named, published, priced from a date on, retired."""
+
+from collections import defaultdict
+from datetime import UTC, datetime
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from django.conf import settings
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from billing.models import PriceVersion
+from billing.services import prices
+from broker.models import Lease, Offering, OfferingState
+from broker.portal.operations import OpsRequest, Step, ask, page
+from broker.services import capacity, catalogue, offerings
+from tenants.portal.acts import call
+from tenants.services.refusals import Invalid, Missing, Refused
+from tenants.services.walls import as_staff
+
+ASKS = require_http_methods(["GET", "HEAD", "POST"])
+DECIMALS = 9
+
+
+@require_safe
+@page("offerings")
+def table(request: OpsRequest) -> HttpResponse:
+    """Show everything the inventory could sell, with its state, its price now and the next one."""
+    state = request.GET.get("state", "")
+    state = state if state in OfferingState.values else ""
+    rows = list(
+        Offering.objects.order_by("gpu_model_id", "region", "-memory_gb", "-milli_units", "price_class", "id")
+    )
+    counts = {value: sum(row.state == value for row in rows) for value in OfferingState.values}
+    found = [row for row in rows if not state or row.state == state]
+    upcoming = _upcoming(request.now)
+    live = _live()
+    known = prices.at(request.now, currency=settings.CURRENCY)
+    free = capacity.availability([row for row in found if row.state == OfferingState.PUBLISHED])
+    told = {
+        "rows": [
+            {
+                "offering": row,
+                "price": known.get(row.pk),
+                "next": upcoming.get(row.pk),
+                "free": free.get(row.pk),
+                "live": live.get(row.pk, 0),
+            }
+            for row in found
+        ],
+        "currency": settings.CURRENCY,
+        "gaps": [row for row in rows if row.state == OfferingState.PUBLISHED and row.pk not in known],
+        "drafts": counts[OfferingState.DRAFT],
+        "count": counts[OfferingState.PUBLISHED],
+        "filters": [
+            {"url": reverse("ops-offerings"), "label": "All", "count": len(rows), "current": not state},
+            *(
+                {
+                    "url": f"{reverse('ops-offerings')}?state={value}",
+                    "label": label,
+                    "count": counts[value],
+                    "current": value == state,
+                }
+                for value, label in OfferingState.choices
+            ),
+        ],
+        "call": call("offerings"),
+    }
+    return render(request, "ops/offerings.html", told)
+
+
+def _upcoming(now: datetime) -> dict[str, PriceVersion]:
+    """Return the first scheduled price of each offering."""
+    rows = PriceVersion.objects.filter(
+        rate_card__name=prices.LIST, currency=settings.CURRENCY, valid__startswith__gt=now
+    )
+    found: dict[str, PriceVersion] = {}
+    for row in rows.order_by("valid"):
+        found.setdefault(row.offering_id, row)
+    return found
+
+
+def _live() -> dict[str, int]:
+    """Count the live leases of each offering."""
+    counts: defaultdict[str, int] = defaultdict(int)
+    for pk in Lease.objects.live().values_list("offering_id", flat=True):
+        counts[pk] += 1
+    return counts
+
+
+@require_POST
+@page("offerings.derive")
+def derive(request: OpsRequest) -> HttpResponse:
+    """Draft an offering for every shape of the inventory that has none."""
+    new = catalogue.derive_offerings(now=request.now)
+    said = f"{new} new drafts; name, price and publish them." if new else "Every shape in the racks has one."
+    messages.success(request, said)
+    return redirect("ops-offerings")
+
+
+def offering_or_missing(pk: str) -> Offering:
+    found = Offering.objects.filter(pk=pk).first()
+    if found is None:
+        raise Missing(f"There is no offering {pk!r}.", fix="Go to Offerings to see what there is.")
+    return found
+
+
+@ASKS
+@page("offering")
+def edit(request: OpsRequest, pk: str) -> HttpResponse:
+    """Show one offering with its prices; a POST changes its name or schedules a price."""
+    found = offering_or_missing(pk)
+    refusal: Refused | None = None
+    if request.method == "POST":
+        try:
+            messages.success(request, _change(request, found))
+        except Refused as said:
+            refusal = said
+        else:
+            return redirect("ops-offering", pk=pk)
+    with as_staff():
+        told = _told(request, found, refusal)
+        return render(request, "ops/offering.html", told, status=refusal.status if refusal else 200)
+
+
+def _told(request: OpsRequest, found: Offering, refusal: Refused | None) -> dict[str, Any]:
+    versions = PriceVersion.objects.filter(
+        rate_card__name=prices.LIST, offering=found, currency=settings.CURRENCY
+    ).order_by("-valid")
+    return {
+        "offering": found,
+        "versions": [
+            {
+                "version": row,
+                "from": row.valid.lower,
+                "until": row.valid.upper,
+                "when": _when(row, request.now),
+            }
+            for row in versions
+        ],
+        "price": prices.at(request.now, currency=settings.CURRENCY, offerings=[found.pk]).get(found.pk),
+        "currency": settings.CURRENCY,
+        "live": Lease.objects.live().filter(offering=found).count(),
+        "refusal": refusal,
+        "wrong": getattr(refusal, "field", ""),
+        "typed": request.POST,
+        "call": call("price-versions", f"offering={found.pk}"),
+    }
+
+
+def _when(row: PriceVersion, now: datetime) -> str:
+    if row.valid.lower > now:
+        return "scheduled"
+    return "now" if row.valid.upper is None or row.valid.upper > now else "past"
+
+
+def _change(request: OpsRequest, found: Offering) -> str:
+    if "label" in request.POST:
+        offerings.rename(found, label=request.POST["label"], actor=request.actor, now=request.now)
+        return f"It is called {found.label} now."
+    nano, since = _price(request.POST.get("price", "")), _moment(request.POST.get("from", ""), request.now)
+    prices.publish(
+        offering=found,
+        currency=settings.CURRENCY,
+        nano_per_hour=nano,
+        since=since,
+        actor=request.actor,
+        now=request.now,
+    )
+    return f"The new price holds from {since:%d %b %Y %H:%M} UTC."
+
+
+def _price(text: str) -> int:
+    """Read a price of an hour as typed, exact to the ninth decimal."""
+    try:
+        nano = Decimal(text.strip()).scaleb(DECIMALS) if len(text) <= 24 else Decimal("NaN")
+    except InvalidOperation:
+        nano = Decimal("NaN")
+    if not nano.is_finite() or nano != nano.to_integral_value():
+        raise Invalid(
+            "price", "A price is a number such as 3.79, with at most nine decimals.", fix="Type it anew."
+        )
+    return int(nano)
+
+
+def _moment(text: str, now: datetime) -> datetime:
+    """Read when a price begins; nothing means at once."""
+    if not text.strip():
+        return now
+    try:
+        return datetime.fromisoformat(text.strip()).replace(tzinfo=UTC)
+    except ValueError:
+        raise Invalid(
+            "from", "A moment looks like 2026-12-01T00:00, in UTC.", fix="Choose one, or leave it empty."
+        ) from None
+
+
+def move(request: OpsRequest, pk: str, state: OfferingState, *lines: str) -> HttpResponse:
+    """Ask about another state of an offering, then set it."""
+    found = offering_or_missing(pk)
+    with as_staff():
+        live = Lease.objects.live().filter(offering=found).count()
+    verb = "Publish" if state is OfferingState.PUBLISHED else "Retire"
+
+    def act(_why: str) -> str:
+        if state is OfferingState.PUBLISHED:  # what has no price is never sold for nothing
+            prices.of(found, currency=settings.CURRENCY, moment=request.now)
+        offerings.move(found, state, actor=request.actor, now=request.now)
+        return f"{found.label} is {state.label.lower()}."
+
+    step = Step(
+        title=f"{verb} {found.label}, {found.price_class.replace('_', '-')}, {found.region}?",
+        verb=f"{verb} {found.label}",
+        back=reverse("ops-offering", args=[pk]),
+        lines=(*lines, f"{live} lease{' runs' if live == 1 else 's run'} on it now."),
+        danger=state is OfferingState.RETIRED,
+        needs_reason=False,
+    )
+    return ask(request, step, act)
+
+
+@ASKS
+@page("offering.publish")
+def publish(request: OpsRequest, pk: str) -> HttpResponse:
+    """Put an offering on sale; refused while it has no price."""
+    return move(request, pk, OfferingState.PUBLISHED, "Tenants see it in the catalogue at once.")
+
+
+@ASKS
+@page("offering.retire")
+def retire(request: OpsRequest, pk: str) -> HttpResponse:
+    """Take an offering off sale."""
+    told = "It takes no new leases; those that run go on at its price until their own end."
+    return move(request, pk, OfferingState.RETIRED, told)

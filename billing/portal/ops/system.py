@@ -1,0 +1,38 @@
+"""Whether the house stands: proofs computed now, queues of hints, versions, and what operators did."""
+
+from django.db import connection
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from billing.services import proofs
+from broker.portal.operations import OpsRequest, page
+from broker.services import upkeep
+from tenants.models import AuditEvent
+from tenants.portal.acts import call
+
+SHOWN = 30
+
+
+@require_safe
+@page("system")
+def system(request: OpsRequest) -> HttpResponse:
+    """Show proofs, hints on their way, and the operators' trail."""
+    found = list(proofs.check())
+    trail = AuditEvent.objects.filter(actor_kind="staff").exclude(action="ops.system")
+    told = {
+        "proofs": found,
+        "failed": [proof for proof in found if not proof.holds],
+        "upkeep": upkeep.look(now=request.now),
+        "database": f"{connection.pg_version // 10000}.{connection.pg_version % 10000}",  # type: ignore[attr-defined]
+        "call": call("audit-events"),
+        "trail": trail.order_by("-at", "-id")[:SHOWN],
+    }
+    return render(request, "ops/system.html", told)
+
+
+@require_safe
+@page("proofs")
+def strip(request: OpsRequest) -> HttpResponse:
+    """Answer with the proofs as one line, for the foot of the control room."""
+    return render(request, "ops/_proofs.html", {"proofs": list(proofs.check())})

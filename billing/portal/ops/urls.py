@@ -1,0 +1,22 @@
+"""Addresses of the operators' pages that show money, below /ops/."""
+
+from django.urls import path
+
+from billing.portal.ops import cards, control, offerings, panel, system
+
+urlpatterns = [
+    path("", control.control_room, name="control-room"),
+    path("map/", control.fleet_map, name="ops-map"),
+    path("cards/", cards.table, name="ops-cards"),
+    path("cards/<str:pk>/", cards.card, name="ops-card"),
+    path("cards/<str:pk>/panel/", panel.panel, name="ops-card-panel"),
+    path("cards/<str:pk>/quarantine/", cards.quarantine, name="ops-card-quarantine"),
+    path("cards/<str:pk>/return/", cards.give_back, name="ops-card-return"),
+    path("offerings/", offerings.table, name="ops-offerings"),
+    path("offerings/derive/", offerings.derive, name="ops-offerings-derive"),
+    path("offerings/<str:pk>/", offerings.edit, name="ops-offering"),
+    path("offerings/<str:pk>/publish/", offerings.publish, name="ops-offering-publish"),
+    path("offerings/<str:pk>/retire/", offerings.retire, name="ops-offering-retire"),
+    path("system/", system.system, name="ops-system"),
+    path("proofs/", system.strip, name="ops-proofs"),
+]

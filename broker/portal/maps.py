@@ -1,0 +1,163 @@
+"""The fleet map's cards, coloured by state, by tenant or by price class, and its legend with amounts."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from django.urls import reverse
+
+from broker.domain.states import PriceClass
+from broker.services.catalogue import short_name
+from broker.services.fleet.summary import share
+from broker.services.fleet.uses import CHARGED, SCALE, Card, Run, Use, scaled
+
+VIEWS = {"state": "State", "tenant": "Tenant", "class": "Price class"}
+LARGE_UP_TO = 160  # above it the map is dense, and says less on each card
+KINDS = {
+    Use.SOLD: "sold",
+    Use.SPOT: "spot",
+    Use.RESERVED: "res",
+    Use.FREE: "free",
+    Use.FRAGMENTED: "frag",
+    Use.UNHEALTHY: "bad",
+    Use.MAINTENANCE: "off",
+}
+WORDS = {
+    "sold": "sold",
+    "spot": "sold as spot",
+    "res": "reserved",
+    "free": "free",
+    "frag": "fragmented",
+    "bad": "unhealthy",
+    "off": "maintenance",
+}
+CLASSES = {PriceClass.ON_DEMAND: "f1", PriceClass.SPOT: "f5", PriceClass.RESERVED: "f3"}
+CLASS_WORDS = {"f1": "on-demand", "f5": "spot", "f3": "reserved"}
+TOP = ("f1", "f2", "f3", "f4", "f5")
+OTHER = "f6"
+UNHELD = ("free", "frag", "bad", "off")
+
+
+@dataclass(frozen=True)
+class Key:
+    """One entry of the legend: a kind of the map, its word and how many cards it comes to."""
+
+    kind: str
+    label: str
+    amount: int  # in parts of SCALE
+
+    @property
+    def tenths(self) -> str:
+        return tenths(self.amount)
+
+    @property
+    def square(self) -> str:
+        """The class of its square in a legend."""
+        return f"k-{self.kind}" if self.kind in ("sold", "spot", "free") else self.kind
+
+    @property
+    def path(self) -> str:
+        """Its square in the legend of a dense map, where height speaks too."""
+        return {"res": "M0 0h12v4H0z", "frag": "M0 9h12v3H0z", "off": "M0 5h12v2H0z"}.get(
+            self.kind, "M0 0h12v12H0z"
+        )
+
+
+@dataclass(frozen=True)
+class Map:
+    """All that the page draws."""
+
+    by: str
+    blocks: list[dict[str, Any]]
+    keys: list[Key]
+    cards: int
+
+    @property
+    def dense(self) -> bool:
+        return self.cards > LARGE_UP_TO
+
+    @property
+    def words(self) -> str:
+        return f"Fleet map, {self.cards:,} cards. Arrow keys move between cards, Enter opens one."
+
+
+def draw(cards: Sequence[Card], by: str, *, current: str = "") -> Map:
+    """Arrange cards by cluster and node, and paint their runs."""
+    paint, words = _painter(cards, by)
+    amounts: Counter[str] = Counter()
+    for card in cards:
+        for run in card.runs:
+            amounts[paint(run)] += scaled(run.size, card.grid)
+    keys = [Key(kind, word, amounts[kind]) for kind, word in words.items() if kind in UNHELD or amounts[kind]]
+    brief = len(cards) > LARGE_UP_TO
+    blocks = [
+        _block(name, list(its), paint, current=current, brief=brief)
+        for name, its in groupby(cards, key=lambda card: card.cluster_name)
+    ]
+    return Map(by, blocks, keys, len(cards))
+
+
+def _painter(cards: Sequence[Card], by: str) -> tuple[Callable[[Run], str], dict[str, str]]:
+    rest = {kind: WORDS[kind] for kind in UNHELD}
+    if by == "tenant":
+        kinds, words = _tenants(cards)
+        return lambda r: kinds.get(r.held.tenant, OTHER) if r.held else KINDS[r.use], words | rest
+    if by == "class":
+        return lambda r: CLASSES[r.held.price_class] if r.held else KINDS[r.use], CLASS_WORDS | rest
+    return lambda r: KINDS[r.use], WORDS
+
+
+def _tenants(cards: Sequence[Card]) -> tuple[dict[str, str], dict[str, str]]:
+    """Give the five largest tenants a colour of their own."""
+    held: Counter[tuple[str, str]] = Counter()
+    for card in cards:
+        for s in card.slices:
+            held[s.tenant, s.tenant_name] += scaled(s.size, card.grid)
+    largest = sorted(held, key=lambda tenant: (-held[tenant], tenant))[: len(TOP)]
+    kinds = {tenant: kind for (tenant, _), kind in zip(largest, TOP, strict=False)}
+    words = {kind: name for (_, name), kind in zip(largest, TOP, strict=False)}
+    return kinds, words | {OTHER: "other tenants"}
+
+
+def _block(
+    name: str, cards: list[Card], paint: Callable[[Run], str], *, current: str, brief: bool
+) -> dict[str, Any]:
+    models = ", ".join(sorted({short_name(card.model) for card in cards}))
+    sold = sum(scaled(card.units(*CHARGED), card.grid) for card in cards)
+    return {
+        "name": name,
+        "note": f"{models} · {len(cards)} cards · {share(sold, len(cards) * SCALE) // 10} % sold",
+        "rows": [
+            {"name": node, "cards": [_card(card, paint, current=current, brief=brief) for card in its]}
+            for node, its in groupby(cards, key=lambda card: card.node_name)
+        ],
+    }
+
+
+def _card(card: Card, paint: Callable[[Run], str], *, current: str, brief: bool) -> dict[str, Any]:
+    sold = card.units(*CHARGED)
+    words = f"{card.cluster_name} {card.node_name} card {card.index}: {sold} of {card.grid} sold"
+    if card.idle_use:
+        words += f", {KINDS_ASIDE[card.idle_use]}"
+    if not brief:
+        words += "".join(
+            f"; {s.profile} {s.tenant_name}, since {s.since:%d %b %H:%M} UTC" for s in card.slices
+        )
+    return {
+        "url": reverse("ops-card", args=[card.id]),
+        "words": words,
+        "spans": [(run.start, run.size, paint(run)) for run in card.runs],
+        "cells": card.grid,
+        "current": card.id == current,
+    }
+
+
+KINDS_ASIDE = {Use.UNHEALTHY: "unhealthy", Use.MAINTENANCE: "in maintenance"}
+
+
+def tenths(scaled_cards: int) -> str:
+    """Write parts of SCALE as cards with one decimal, rounded half up."""
+    count = (scaled_cards * 20 + SCALE) // (2 * SCALE)
+    return f"{count // 10:,}.{count % 10}"

@@ -1,0 +1,85 @@
+"""The queue of all tenants, and one lease as an operator sees it."""
+
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_safe
+
+from broker.domain.states import LeaseState
+from broker.models import Allocation, Lease
+from broker.portal.operations import OpsRequest, Step, ask, page
+from broker.services.fleet import history
+from broker.services.fleet import queue as line
+from broker.services.leases import evicting
+from broker.services.leases.placing import PATIENCE
+from tenants.portal.acts import call
+from tenants.services.refusals import Missing
+from tenants.services.walls import as_staff
+
+OVER = (LeaseState.RELEASING, LeaseState.RELEASED)
+
+
+@require_safe
+@page("queue")
+def queue(request: OpsRequest) -> HttpResponse:
+    """Show everything that waits, oldest first."""
+    after = request.GET.get("after", "")[:40].replace("\x00", "")
+    told = {
+        "figures": line.figures(now=request.now),
+        "page": line.waiting(after=after),
+        "after": after,
+        "overdue_at": request.now - PATIENCE,
+        "call": call("queue-entries"),
+    }
+    return render(request, "ops/queue.html", told)
+
+
+def lease_or_missing(pk: str) -> Lease:
+    """Load a lease of any tenant; must run as staff."""
+    found = Lease.objects.select_related("tenant", "project", "offering").filter(pk=pk).first()
+    if found is None:
+        raise Missing(f"There is no lease {pk!r}.", fix="Look for it in the control room or the queue.")
+    return found
+
+
+@require_safe
+@page("lease")
+def lease(request: OpsRequest, pk: str) -> HttpResponse:
+    """Show whose a lease is, where it lies, and every step of its life."""
+    found = lease_or_missing(pk)
+    held = Allocation.objects.filter(lease=found, generation=found.generation)
+    told = {
+        "lease": found,
+        "places": held.select_related("gpu__node__cluster").order_by("gpu_id", "placement"),
+        "steps": history.steps_of(found),
+        "over": found.state in OVER,
+        "call": call(f"leases/{found.pk}"),
+    }
+    return render(request, "ops/lease.html", told)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page("lease.release")
+def release(request: OpsRequest, pk: str) -> HttpResponse:
+    """End a lease of any tenant, with a reason the tenant reads."""
+    with as_staff():
+        found = lease_or_missing(pk)
+
+    def act(why: str) -> str:
+        evicting.evict(pk, why=why, actor=request.actor, now=request.now)
+        return f"{found.name} of {found.tenant.name} is released."
+
+    queued = found.state == LeaseState.QUEUED
+    step = Step(
+        title=f"Release {found.name} of {found.tenant.name}?",
+        verb=f"Release {found.name}",
+        back=reverse("ops-queue") if queued else reverse("ops-lease", args=[pk]),
+        lines=(
+            "It leaves the queue; nothing was charged."
+            if queued
+            else "Charging ends the moment you press; its place is free once the cluster confirms it.",
+        ),
+        danger=True,
+        hint="The tenant reads this sentence on its lease.",
+    )
+    return ask(request, step, act)

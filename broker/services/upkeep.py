@@ -1,0 +1,38 @@
+"""How the product's own errands stand: hints not sent yet, leases nobody has looked at. Must run as staff."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db.models import Count, Min, Q
+
+from broker.domain.states import LeaseState
+from broker.models import Lease
+from ports import doorbell
+from ports.models import Ring
+
+LATE = timedelta(seconds=30)  # the sweep looks every five seconds; six of them in a row were missed
+
+
+@dataclass(frozen=True, slots=True)
+class Upkeep:
+    """`oldest` is the hint that should have been sent first; `overdue` leases wait for any worker."""
+
+    hints: int
+    oldest: timedelta | None
+    due: int
+    overdue: int
+    valkey: str  # empty: it answers
+
+    @property
+    def late(self) -> bool:
+        return self.overdue > 0 or (self.oldest is not None and self.oldest > LATE)
+
+
+def look(*, now: datetime) -> Upkeep:
+    """Count what is under way, and knock at Valkey; two queries."""
+    rung = Ring.objects.filter(at__lte=now).aggregate(count=Count("id"), first=Min("at"))
+    late = Q(due_at__lt=now - LATE)
+    due = Lease.objects.filter(due_at__lte=now).exclude(state=LeaseState.RELEASED)
+    leases = due.aggregate(count=Count("id"), late=Count("id", filter=late))
+    oldest = now - rung["first"] if rung["first"] else None
+    return Upkeep(rung["count"], oldest, leases["count"], leases["late"], doorbell.trouble())
