@@ -14,8 +14,8 @@ from django.db import connection
 BATCH = 200
 
 AFTER = """
-SELECT t.xid, t.position, t.at, t.recorded_at, t.lease_id, l.name, t.project_id, t.before, t.after, t.reason, t.cause,
-       t.actor_label
+SELECT t.xid, t.position, t.at, t.recorded_at, t.lease_id, l.name, t.seq, t.generation, t.project_id,
+       t.offering_id, t.before, t.after, t.reason, t.cause, t.actor_label
   FROM broker_transition t JOIN broker_lease l ON l.id = t.lease_id
  WHERE t.tenant_id = %(tenant)s AND (t.xid, t.position) > (%(xid)s, %(position)s)
    AND t.xid < pg_snapshot_xmin(pg_current_snapshot())::text::bigint
@@ -55,7 +55,10 @@ class Event:
     recorded_at: datetime
     lease_id: str
     lease_name: str
+    seq: int
+    generation: int
     project_id: str
+    offering_id: str
     before: str
     after: str
     end_reason: str
@@ -73,7 +76,10 @@ class Event:
             "at": self.at.isoformat().replace("+00:00", "Z"),
             "lease": self.lease_id,
             "name": self.lease_name,
+            "seq": self.seq,
+            "generation": self.generation,
             "project": self.project_id,
+            "offering": self.offering_id,
             "before": self.before or None,
             "after": self.after,
             "end_reason": None if self.end_reason == "none" else self.end_reason,
