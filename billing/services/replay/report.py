@@ -31,7 +31,7 @@ def assemble(run: Run, *, trace: str, model: str, last: datetime) -> dict[str, A
         "queued_p95_s": waits.queued_p95_s,
         "wait_p95_s": waits.p95_s,
         "longest_wait_s": waits.longest_s,
-        **kept.as_report(spec.grid),
+        **kept.as_report(),
         "revenue": figures.revenue(),
         "months": figures.months(),
         "daily_slices": figures.daily_use(BEGIN, last),

@@ -1,0 +1,28 @@
+-- The seconds that were charged against the seconds that leases were active, lease by lease, and apart from them
+-- the seconds that a lease was active without holding a place: all three must be nought.
+WITH active AS (
+  SELECT begun.lease_id, sum(extract(epoch FROM ended.at - begun.at)::bigint * begun.quantity) AS seconds
+    FROM broker_transition begun
+    JOIN broker_transition ended ON ended.lease_id = begun.lease_id AND ended.prev_seq = begun.seq
+   WHERE begun.after = 'active'
+   GROUP BY begun.lease_id
+), charged AS (
+  SELECT lease_id, sum(unit_seconds) AS seconds FROM billing_ratedcharge GROUP BY lease_id
+), placed AS (
+  SELECT begun.lease_id,
+         sum(extract(epoch FROM least(ended.at, coalesce(date_trunc('second', a.released_at), ended.at))
+                              - greatest(begun.at, date_trunc('second', a.held_at)))::bigint) AS seconds
+    FROM broker_transition begun
+    JOIN broker_transition ended ON ended.lease_id = begun.lease_id AND ended.prev_seq = begun.seq
+    JOIN broker_allocation a
+      ON a.lease_id = begun.lease_id AND date_trunc('second', a.held_at) < ended.at
+     AND (a.released_at IS NULL OR date_trunc('second', a.released_at) > begun.at)
+   WHERE begun.after = 'active'
+   GROUP BY begun.lease_id
+)
+SELECT coalesce(sum(abs(coalesce(charged.seconds, 0) - coalesce(active.seconds, 0))), 0)::bigint,
+       coalesce(sum(abs(coalesce(active.seconds, 0) - coalesce(placed.seconds, 0))), 0)::bigint,
+       coalesce(sum(active.seconds), 0)::bigint
+  FROM active
+  FULL JOIN charged USING (lease_id)
+  FULL JOIN placed USING (lease_id)

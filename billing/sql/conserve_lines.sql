@@ -1,0 +1,25 @@
+-- Invoice lines against the charges that they carry: exact amounts month by month, then every line's one rounding.
+WITH charged AS (
+  SELECT billed_period_id AS period_id, sum(exact_num) AS exact FROM billing_ratedcharge GROUP BY 1
+), invoiced AS (
+  SELECT i.period_id, sum(l.exact_num) AS exact
+    FROM billing_invoice i
+    JOIN billing_invoiceline l ON l.invoice_id = i.id
+   WHERE i.status <> 'void'
+   GROUP BY 1
+), rounding AS (
+  SELECT count(*) AS wrong
+    FROM billing_invoiceline l
+    JOIN billing_invoice i ON i.id = l.invoice_id
+    JOIN unnest(%(currencies)s::text[], %(scales)s::numeric[]) AS known(currency, scale) USING (currency)
+   WHERE l.minor <> sign(l.exact_num)
+                    * div(2 * abs(l.exact_num) * known.scale + %(per_unit)s, 2 * %(per_unit)s::numeric)
+), totals AS (
+  SELECT count(*) AS wrong
+    FROM billing_invoice i
+   WHERE i.total <> (SELECT coalesce(sum(l.minor), 0) FROM billing_invoiceline l WHERE l.invoice_id = i.id)
+)
+SELECT coalesce(sum(abs(coalesce(invoiced.exact, 0) - coalesce(charged.exact, 0))), 0)::numeric(38),
+       (SELECT wrong FROM rounding)::bigint, (SELECT wrong FROM totals)::bigint
+  FROM charged
+  FULL JOIN invoiced USING (period_id)
