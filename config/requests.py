@@ -8,7 +8,7 @@ from django.conf import settings
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 
-from config.problems import problem_response
+from config.problems import page, problem_response
 from ports import ids
 
 GOOD_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
@@ -24,7 +24,8 @@ class RequestContext:
         given = request.headers.get("X-Request-ID", "")
         request.id = given if GOOD_ID.fullmatch(given) else ids.new("req")  # type: ignore[attr-defined]
         with structlog.contextvars.bound_contextvars(request_id=request.id, path=request.path):  # type: ignore[attr-defined]
-            response = self.get_response(request)
+            # No id holds a NUL, and PostgreSQL would refuse to look for one.
+            response = self.get_response(request) if "\x00" not in request.path else page(request, 404)
         response["X-Request-ID"] = request.id  # type: ignore[attr-defined]
         return response
 

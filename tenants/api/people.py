@@ -81,8 +81,8 @@ class Invitations(ListModelMixin, People):
 
     serializer_class = InvitationOut
     actions_needed = {
-        "list": "members.write",
-        "retrieve": "members.write",
+        "list": "invitations.read",
+        "retrieve": "invitations.read",
         "create": "members.write",
         "destroy": "members.write",
     }

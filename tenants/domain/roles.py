@@ -31,7 +31,15 @@ READS = frozenset(
 WORKS = frozenset({"leases.write"})
 PAYS = frozenset({"billing.read", "billing.write"})
 LEADS = frozenset(
-    {"projects.write", "members.write", "quotas.write", "tokens.all", "audit.read", "billing.read"}
+    {
+        "projects.write",
+        "members.write",
+        "invitations.read",
+        "quotas.write",
+        "tokens.all",
+        "audit.read",
+        "billing.read",
+    }
 )
 OWNS = frozenset({"tenant.write", "owners.write", "billing.write"})
 

@@ -1,0 +1,263 @@
+"""The one table of who may reach which address: a URL that is not in it fails the suite.
+
+To add an address, write one line in ROWS: its route exactly as `urls.py` composes it, and what it is.
+
+    "api/v1/leases": api("leases", GET=ALL, POST=WORKERS),
+    "api/v1/leases/<str:pk>": api("leases", thing="lease", GET=ALL, DELETE=WORKERS),
+    "leases/<str:pk>/": page(thing="lease", GET=ALL),
+    "ops/cards/": ops(GET=STAFF),
+
+* `api(noun, …)`: a collection under /api/v1/; `noun` is the scope a token needs (`noun:read`, `noun:write`).
+* `page(…)`: a portal page of the open tenant. `ops(…)`: an operators' page. `account()`: whoever is signed in.
+  `anybody()`: open to all.
+* methods name the roles that are let in; any method not named must answer 405. Being let in means any answer
+  but 401, 403, 404 and 5xx: an empty body may well be refused with 400.
+* `thing` names a function in THINGS that makes the row whose id stands in the address, in a given world.
+* `body` (optional) makes a good body for POST or PATCH from a world; it is also sent with the other tenant's ids,
+  and with fields nobody may set.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from tenants.domain.roles import Role
+from tenants.models import AuditEvent, Quota, QuotaKind, User
+from tenants.services import invitations, members, quotas, tokens, walls
+from tenants.services.actors import SYSTEM
+from tests.tenants.people import ALL as EVERYTHING
+from tests.tenants.people import World, moment
+
+ALL = frozenset({"viewer", "member", "billing", "admin", "owner"})
+WORKERS = frozenset({"member", "admin", "owner"})
+LEADERS = frozenset({"admin", "owner"})
+PAYERS = frozenset({"billing", "admin", "owner"})
+OWNERS = frozenset({"owner"})
+STAFF = frozenset({"staff"})
+
+Thing = Callable[[World], str | tuple[str, ...]]
+Body = Callable[[World], dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Row:
+    """What one address is, and whom each of its methods lets in."""
+
+    kind: str
+    methods: dict[str, frozenset[str]] = field(default_factory=dict)
+    noun: str = ""
+    thing: str = ""
+    body: Body | None = None
+    writes_on_get: bool = False
+
+
+def api(noun: str, *, thing: str = "", body: Body | None = None, **methods: frozenset[str]) -> Row:
+    return Row("api", methods, noun, thing, body)
+
+
+def page(*, thing: str = "", body: Body | None = None, **methods: frozenset[str]) -> Row:
+    return Row("page", methods, "", thing, body)
+
+
+def ops(*, thing: str = "", body: Body | None = None, **methods: frozenset[str]) -> Row:
+    return Row("ops", methods, "", thing, body)
+
+
+def account(*methods: str, thing: str = "") -> Row:
+    return Row("account", dict.fromkeys(methods or ("GET", "POST"), ALL), "", thing)
+
+
+def anybody(*methods: str, thing: str = "", writes_on_get: bool = False) -> Row:
+    return Row("anybody", dict.fromkeys(methods or ("GET",), ALL), "", thing, writes_on_get=writes_on_get)
+
+
+def in_its_tenant(make: Thing) -> Thing:
+    def inside(world: World) -> str | tuple[str, ...]:
+        with walls.as_tenant(world.tenant.pk):
+            return make(world)
+
+    return inside
+
+
+def a_member(world: World) -> str:
+    somebody = User.objects.create_user(f"zed-{world.tenant.pk}@example.org")
+    member = members.add(
+        tenant=world.tenant, user=somebody, role=Role.VIEWER, project=None, actor=SYSTEM, now=moment()
+    )
+    return str(member.pk)
+
+
+def an_invitation(world: World) -> tuple[Any, str]:
+    return invitations.invite(
+        tenant=world.tenant,
+        email="guest@example.org",
+        role=Role.VIEWER,
+        project=None,
+        grants=EVERYTHING,
+        actor=SYSTEM,
+        now=moment(),
+    )
+
+
+def a_token(world: World) -> str:
+    token, _ = tokens.issue(
+        tenant=world.tenant,
+        name="of the owner",
+        scopes=["leases:read"],
+        expires_at=moment() + timedelta(days=1),
+        actor=SYSTEM,
+        now=moment(),
+        user_id=world.owner.pk,
+    )
+    return str(token.pk)
+
+
+def a_quota(world: World) -> str:
+    child = world.child(f"limited-{moment().timestamp()}")
+    quota = quotas.set_limit(project=child, kind=QuotaKind.UNITS, limit=1000, actor=SYSTEM, now=moment())
+    assert isinstance(quota, Quota)
+    return str(quota.pk)
+
+
+THINGS: dict[str, Thing] = {
+    "tenant": lambda world: str(world.tenant.pk),
+    "project": lambda world: str(world.child(f"thing-{moment().timestamp()}").pk),
+    "member": in_its_tenant(a_member),
+    "invitation": in_its_tenant(lambda world: str(an_invitation(world)[0].pk)),
+    "service account": in_its_tenant(lambda world: str(world.machine("matrix").pk)),
+    "token": in_its_tenant(a_token),
+    "quota": in_its_tenant(a_quota),
+    "event": in_its_tenant(lambda world: str(AuditEvent.objects.latest("id").pk)),
+}
+
+ROWS: dict[str, Row] = {
+    # the house
+    "health": anybody(),
+    "ready": anybody(),
+    "metrics": anybody(),
+    "style/": anybody(),
+    "api/v1/openapi.json": anybody(),
+    # tenants, over the API
+    "api/v1/users/me": api("tenant", GET=ALL),
+    "api/v1/roles": api("tenant", GET=ALL),
+    "api/v1/tenants": api("tenant", GET=ALL),
+    "api/v1/tenants/<str:pk>": api(
+        "tenant", thing="tenant", GET=ALL, PATCH=OWNERS, body=lambda w: {"name": "New"}
+    ),
+    "api/v1/projects": api(
+        "projects", GET=ALL, POST=LEADERS, body=lambda w: {"name": "new", "parent": w.root.pk}
+    ),
+    "api/v1/projects/<str:pk>": api(
+        "projects", thing="project", GET=ALL, PATCH=LEADERS, body=lambda w: {"name": "new"}
+    ),
+    "api/v1/projects/<str:pk>/archive": api("projects", thing="project", POST=LEADERS),
+    "api/v1/members": api("members", GET=ALL),
+    "api/v1/members/<str:pk>": api(
+        "members", thing="member", GET=ALL, PATCH=LEADERS, DELETE=LEADERS, body=lambda w: {"role": "viewer"}
+    ),
+    "api/v1/invitations": api(
+        "members",
+        GET=LEADERS,
+        POST=LEADERS,
+        body=lambda w: {"email": "a@example.org", "role": "viewer", "project": w.root.pk},
+    ),
+    "api/v1/invitations/<str:pk>": api("members", thing="invitation", GET=LEADERS, DELETE=LEADERS),
+    "api/v1/service-accounts": api(
+        "members",
+        GET=ALL,
+        POST=LEADERS,
+        body=lambda w: {"name": "new", "role": "viewer", "project": w.root.pk},
+    ),
+    "api/v1/service-accounts/<str:pk>": api(
+        "members",
+        thing="service account",
+        GET=ALL,
+        PATCH=LEADERS,
+        DELETE=LEADERS,
+        body=lambda w: {"role": "viewer"},
+    ),
+    "api/v1/tokens": api(
+        "tokens",
+        GET=ALL,
+        POST=ALL,
+        body=lambda w: {
+            "name": "new",
+            "scopes": ["leases:read"],
+            "expires_at": (moment() + timedelta(days=1)).isoformat(),
+            "project": w.root.pk,
+        },
+    ),
+    # somebody else's token is not there at all for those who do not lead
+    "api/v1/tokens/<str:pk>": api("tokens", thing="token", GET=LEADERS, DELETE=LEADERS),
+    "api/v1/quotas": api(
+        "quotas",
+        GET=ALL,
+        POST=LEADERS,
+        body=lambda w: {"project": w.child("q").pk, "kind": "units", "limit": 1},
+    ),
+    "api/v1/quotas/<str:pk>": api(
+        "quotas", thing="quota", GET=ALL, PATCH=LEADERS, DELETE=LEADERS, body=lambda w: {"limit": 1}
+    ),
+    "api/v1/quota-usage": api("quotas", GET=ALL),
+    "api/v1/audit-events": api("audit", GET=LEADERS),
+    "api/v1/audit-events/<str:pk>": api("audit", thing="event", GET=LEADERS),
+    # tenants, in the portal
+    "join/<str:secret>/": anybody("GET", "POST", thing="link", writes_on_get=True),
+    "start/": account("GET", "POST"),
+    "switch/": page(POST=ALL),
+    "team/": page(GET=ALL),
+    "team/invitations/": page(POST=LEADERS),
+    "team/invitations/<str:pk>/revoke/": page(thing="invitation", POST=LEADERS),
+    "team/members/<str:pk>/role/": page(thing="member", POST=LEADERS),
+    "team/members/<str:pk>/remove/": page(thing="member", POST=LEADERS),
+    "team/machines/": page(POST=LEADERS),
+    "team/machines/<str:pk>/close/": page(thing="service account", POST=LEADERS),
+    "tokens/": page(GET=ALL, POST=ALL),
+    "tokens/<str:pk>/revoke/": page(thing="token", POST=LEADERS),
+    "projects/": page(GET=ALL),
+    "projects/new/": page(POST=LEADERS),
+    "projects/tenant/": page(POST=OWNERS),
+    "projects/<str:pk>/name/": page(thing="project", POST=LEADERS),
+    "projects/<str:pk>/archive/": page(thing="project", POST=LEADERS),
+    "projects/<str:pk>/quota/": page(thing="project", POST=LEADERS),
+    "audit/": page(GET=LEADERS),
+    "audit.csv": page(GET=LEADERS),
+    "ops/tenants/": ops(GET=STAFF),
+    "ops/tenants/<str:pk>/quota/": ops(thing="tenant", POST=STAFF),
+    "ops/tenants/<str:pk>/suspend/": ops(thing="tenant", POST=STAFF),
+    "ops/tenants/<str:pk>/resume/": ops(thing="tenant", POST=STAFF),
+    # accounts of people: allauth's pages
+    "sign-in/": anybody("GET", "POST", writes_on_get=True),
+    "sign-up/": anybody("GET", "POST", writes_on_get=True),
+    "sign-out/": anybody("GET", "POST", writes_on_get=True),
+    "account/": account("GET", "POST"),
+    "account/inactive/": anybody("GET"),
+    "account/reauthenticate/": account("GET", "POST"),
+    "account/email/": account("GET", "POST"),
+    "account/confirm-email/": anybody("GET"),
+    "account/password/change/": account("GET", "POST"),
+    "account/password/set/": account("GET", "POST"),
+    "account/password/reset/": anybody("GET", "POST"),
+    "account/password/reset/done/": anybody("GET"),
+    "account/password/reset/key/done/": anybody("GET"),
+    "account/login/code/confirm/": anybody("GET", "POST"),
+    r"account/^confirm-email/(?P<key>[-:\w]+)/$": anybody("GET", "POST", thing="key"),
+    r"account/^password/reset/key/(?P<uidb36>[0-9A-Za-z]+)-(?P<key>.+)/$": anybody(
+        "GET", "POST", thing="keys", writes_on_get=True
+    ),
+    "account/security/": account("GET"),
+    "account/security/authenticate/": anybody("GET", "POST"),
+    "account/security/reauthenticate/": account("GET", "POST"),
+    "account/security/totp/activate/": account("GET", "POST"),
+    "account/security/totp/deactivate/": account("GET", "POST"),
+    "account/security/recovery-codes/": account("GET"),
+    "account/security/recovery-codes/generate/": account("GET", "POST"),
+    "account/security/recovery-codes/download/": account("GET"),
+    "account/security/webauthn/": account("GET"),
+    "account/security/webauthn/add/": account("GET", "POST"),
+    "account/security/webauthn/reauthenticate/": account("GET", "POST"),
+    "account/security/webauthn/keys/<int:pk>/remove/": account("GET", "POST", thing="security key"),
+    "account/security/webauthn/keys/<int:pk>/edit/": account("GET", "POST", thing="security key"),
+    "account/security/webauthn/login/": anybody("GET", "POST", writes_on_get=True),
+}
