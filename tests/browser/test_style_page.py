@@ -1,0 +1,145 @@
+"""Every part of the portal in a real browser: accessible, inside its width, without a script, within the CSP."""
+
+import mimetypes
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from django.test import Client
+from playwright.sync_api import Browser, BrowserContext, Page, Route, sync_playwright
+
+ROOT = Path(__file__).parents[2]
+AXE = (Path(__file__).parent / "vendor" / "axe.min.js").read_text()
+RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+]
+HOME = "http://portal.test"
+WIDTHS = (320, 360, 768, 1024, 1440, 1920)
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
+        patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")  # playwright keeps a loop in this thread
+        path = shutil.which("chromium") or shutil.which("chromium-browser")
+        chromium = playwright.chromium.launch(executable_path=path, args=FLAGS)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def style_page(db: None) -> tuple[bytes, str]:
+    """The page as the product serves it, and its policy; no network is needed to show it."""
+    answer = Client().get("/style/")
+    return answer.content, answer["Content-Security-Policy"]
+
+
+def opened(context: BrowserContext, served: tuple[bytes, str]) -> tuple[Page, list[str]]:
+    """Open the page and collect what the browser complains about."""
+    body, policy = served
+    complaints: list[str] = []
+
+    def answer(route: Route) -> None:
+        path = re.sub(r"[?#].*", "", route.request.url.removeprefix(HOME))
+        file = ROOT / path.lstrip("/")
+        if path.startswith("/static/") and file.is_file():
+            kind = mimetypes.guess_type(path)[0] or "application/octet-stream"
+            route.fulfill(body=file.read_bytes(), content_type=kind)
+        elif path == "/style/":
+            route.fulfill(body=body, content_type="text/html", headers={"Content-Security-Policy": policy})
+        else:
+            complaints.append(f"asked for {path}")
+            route.abort()
+
+    context.route("**/*", answer)
+    page = context.new_page()
+    page.on(
+        "console", lambda said: complaints.append(said.text) if said.type in {"error", "warning"} else None
+    )
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.goto(f"{HOME}/style/")
+    return page, complaints
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1440])
+def test_no_rule_of_accessibility_is_broken(
+    browser: Browser, style_page: tuple[bytes, str], width: int, theme: str
+) -> None:
+    with browser.new_context(
+        viewport={"width": width, "height": 900}, color_scheme=theme, bypass_csp=True
+    ) as context:
+        page, _ = opened(context, style_page)
+        page.evaluate(AXE)
+        found = page.evaluate("rules => axe.run({runOnly: rules})", RULES)["violations"]
+        assert [(rule["id"], rule["nodes"][0]["html"]) for rule in found] == []
+
+
+def test_no_width_scrolls_sideways_and_the_policy_is_kept(
+    browser: Browser, style_page: tuple[bytes, str]
+) -> None:
+    with browser.new_context() as context:
+        page, complaints = opened(context, style_page)
+        for width in WIDTHS:
+            page.set_viewport_size({"width": width, "height": 900})
+            beyond = page.evaluate("document.documentElement.scrollWidth - innerWidth")
+            assert beyond <= 0, f"{beyond} px too wide at {width}"
+        assert complaints == []
+
+
+def test_drawers_menus_and_dialogs_open_without_a_script(
+    browser: Browser, style_page: tuple[bytes, str]
+) -> None:
+    with browser.new_context(viewport={"width": 390, "height": 900}, java_script_enabled=False) as context:
+        page, _ = opened(context, style_page)
+        page.click("a[aria-label=Menu]")
+        assert page.is_visible("#side")
+        page.click("a[aria-label='Close the menu']")
+        assert not page.is_visible("#side")
+        page.click("[popovertarget=style-confirm]")
+        assert page.is_visible("#style-confirm >> text=Stop fold-batch-21?")
+        assert not page.is_visible("[data-theme-toggle]"), "what needs a script is not shown without one"
+
+
+def test_a_chosen_theme_is_there_before_the_first_paint_of_the_next_page(
+    browser: Browser, style_page: tuple[bytes, str]
+) -> None:
+    with browser.new_context(color_scheme="light") as context:
+        page, _ = opened(context, style_page)
+        page.click("[data-theme-toggle]")
+        page.reload(wait_until="commit")
+        page.wait_for_selector("html[data-theme=dark]", state="attached")
+
+
+def test_the_fleet_map_is_walked_with_the_arrow_keys(browser: Browser, style_page: tuple[bytes, str]) -> None:
+    with browser.new_context() as context:
+        page, _ = opened(context, style_page)
+        page.focus(".fleet.map a[tabindex='0']")
+        heard = []
+        for key in ("ArrowRight", "ArrowDown", "End", "Home", "ArrowUp"):
+            page.keyboard.press(key)
+            heard.append(page.evaluate("document.activeElement.getAttribute('aria-label')").split(":")[0])
+        assert heard == [
+            "north-1 n01 card 1",
+            "north-1 n02 card 1",
+            "north-1 n02 card 7",
+            "north-1 n02 card 0",
+            "north-1 n01 card 0",
+        ]
+
+
+def test_a_running_cost_grows_while_one_looks(browser: Browser, style_page: tuple[bytes, str]) -> None:
+    with browser.new_context() as context:
+        page, _ = opened(context, style_page)
+        page.evaluate("document.querySelector('[data-tick=money]').dataset.perSecond = '500'")
+        page.wait_for_function("document.querySelector('[data-tick=money]').textContent > '€10'")
+        assert re.fullmatch(r"€\d+\.\d\d", page.inner_text("[data-tick=money] >> nth=0"))
