@@ -53,11 +53,15 @@ def left_out() -> dict[str, str]:
     return {name: why for name, (can, why) in needs().items() if not can and (HERE / name).is_dir()}
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    """Set the product's settings before anything imports them; tests without Django pay nothing."""
+@pytest.hookimpl(trylast=True)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Start the product with the tests' settings; tests without Django pay nothing.
+
+    Here and not earlier: a worker's coverage begins with its session, and would miss every import before.
+    """
+    config = session.config
     runs_tests = IS_WORKER or config.getoption("dist", "no") == "no"
     if not runs_tests or not config.pluginmanager.has_plugin("django"):
-        ground.folder()  # the workers inherit it
         return
     server, name = ground.server(), worker_database()
     os.environ.update(
@@ -74,6 +78,18 @@ def pytest_configure(config: pytest.Config) -> None:
     import django
 
     django.setup()
+
+
+def pytest_configure() -> None:
+    """Make the session's folder, which the workers inherit."""
+    ground.folder()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_database_unasked(request: pytest.FixtureRequest) -> None:
+    """Refuse the database to tests that did not ask for one."""
+    if request.config.pluginmanager.has_plugin("django"):
+        request.getfixturevalue("django_db_blocker").block()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

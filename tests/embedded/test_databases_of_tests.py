@@ -79,3 +79,8 @@ def test_the_queue_of_a_test_starts_empty(valkey_url: str, run: int) -> None:
         hints = queue.SimpleQueue("hints")
         hints.put({"run": run})
         assert hints.qsize() == 1
+
+
+def test_a_test_that_asks_for_no_database_gets_none() -> None:
+    with pytest.raises(RuntimeError, match="Database access not allowed"):
+        ContentType.objects.count()
