@@ -1,7 +1,7 @@
 """Fetch what the browser needs at pinned versions into static/: run by hand, the result is committed.
 
-    python -m venv /tmp/cut && /tmp/cut/bin/pip install fonttools brotli
-    /tmp/cut/bin/python deploy/vendoring/vendor.py
+    python -m venv build/cut && build/cut/bin/pip install fonttools brotli
+    build/cut/bin/python deploy/vendoring/vendor.py
 
 Needs npm for the download only. Nothing is fetched at run time and there is no bundler.
 """
