@@ -44,6 +44,7 @@ SHAPES = {
     "invited": Shape("requested", "wait"),
     "expired": Shape("released", "gone"),
     "revoked": Shape("void", "gone"),
+    "published": Shape("active", "ok"),
     "retired": Shape("void", "gone"),
     "suspended": Shape("stopped", ""),
     "reserved": Shape("kept", "keep"),

@@ -66,13 +66,3 @@ def heard_by(listener: Callable[[str, str, str, datetime], None]) -> Iterator[No
         yield
     finally:
         _ring = before
-
-
-def trouble() -> str:
-    """Say what keeps hints from being sent now; nothing when Valkey answers."""
-    with current_app.connection_for_write(connect_timeout=1) as valkey:
-        try:
-            valkey.connect()
-        except valkey.connection_errors as error:
-            return str(error) or type(error).__name__
-    return ""

@@ -27,11 +27,11 @@ class OpsRequest(HttpRequest):
     sees_all: bool  # the page itself runs as staff; a change does not
 
 
-def page(action: str) -> Callable[[View], View]:
-    """Let a page be seen by operators, at one moment."""
+def page(action: str, *, repeats: bool = False) -> Callable[[View], View]:
+    """Let a page be seen by operators, at one moment; `repeats` when it asks again by itself."""
 
     def wrap(view: View) -> View:
-        @in_operations(action)
+        @in_operations(action, repeats=repeats)
         @wraps(view)
         def inside(request: Any, *args: Any, **kwargs: Any) -> HttpResponse:
             request.now, request.sees_all = clock.now(), request.method in SAFE

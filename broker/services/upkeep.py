@@ -21,7 +21,7 @@ class Upkeep:
     oldest: timedelta | None
     due: int
     overdue: int
-    valkey: str  # empty: it answers
+    valkey: bool  # whether it answers
 
     @property
     def late(self) -> bool:
@@ -35,4 +35,4 @@ def look(*, now: datetime) -> Upkeep:
     due = Lease.objects.filter(due_at__lte=now).exclude(state=LeaseState.RELEASED)
     leases = due.aggregate(count=Count("id"), late=Count("id", filter=late))
     oldest = now - rung["first"] if rung["first"] else None
-    return Upkeep(rung["count"], oldest, leases["count"], leases["late"], doorbell.trouble())
+    return Upkeep(rung["count"], oldest, leases["count"], leases["late"], doorbell.reachable())

@@ -30,3 +30,8 @@ def record(
         detail=detail,
         request_id=actor.request_id,
     )
+
+
+def noted(action: str, *, actor: Actor, since: datetime) -> bool:
+    """Tell whether an actor has done this to the installation since then; must run as staff."""
+    return AuditEvent.objects.filter(tenant_id="", at__gt=since, actor_id=actor.id, action=action).exists()

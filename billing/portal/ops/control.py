@@ -58,7 +58,7 @@ def control_room(request: OpsRequest) -> HttpResponse:
 
 
 @require_safe
-@page("control_room")
+@page("fleet_map", repeats=True)
 @gzip_page
 def fleet_map(request: OpsRequest) -> HttpResponse:
     """Answer with the map alone, or with 304 while nothing on it has changed."""
@@ -135,7 +135,7 @@ def _revenue(request: OpsRequest) -> dict[str, Any]:
     return {
         "today": Money.of_exact(exact, settings.CURRENCY),
         "others": rest,
-        "note": f"nothing {day}" if change is None else f"{sign}{percent(change)} % on {day}, same hours",
+        "note": f"no revenue {day}" if change is None else f"{sign}{percent(change)} % on {day}, same hours",
     }
 
 

@@ -44,6 +44,7 @@ def table(request: OpsRequest) -> HttpResponse:
         "rows": [
             {
                 "offering": row,
+                "price_class": in_words(row),
                 "price": known.get(row.pk),
                 "next": upcoming.get(row.pk),
                 "free": free.get(row.pk),
@@ -91,6 +92,10 @@ def _live() -> dict[str, int]:
     return counts
 
 
+def in_words(offering: Offering) -> str:
+    return offering.price_class.replace("_", "-")
+
+
 @require_POST
 @page("offerings.derive")
 def derive(request: OpsRequest) -> HttpResponse:
@@ -132,6 +137,7 @@ def _told(request: OpsRequest, found: Offering, refusal: Refused | None) -> dict
     ).order_by("-valid")
     return {
         "offering": found,
+        "price_class": in_words(found),
         "versions": [
             {
                 "version": row,
@@ -212,7 +218,7 @@ def move(request: OpsRequest, pk: str, state: OfferingState, *lines: str) -> Htt
         return f"{found.label} is {state.label.lower()}."
 
     step = Step(
-        title=f"{verb} {found.label}, {found.price_class.replace('_', '-')}, {found.region}?",
+        title=f"{verb} {found.label}, {in_words(found)}, {found.region}?",
         verb=f"{verb} {found.label}",
         back=reverse("ops-offering", args=[pk]),
         lines=(*lines, f"{live} lease{' runs' if live == 1 else 's run'} on it now."),

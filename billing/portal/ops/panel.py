@@ -103,7 +103,7 @@ def card_or_missing(pk: str) -> Card:
 
 
 @require_safe
-@page("card")
+@page("card_panel", repeats=True)
 def panel(request: OpsRequest, pk: str) -> HttpResponse:
     """Answer with the rail's panel for the card that is pointed at."""
     return render(request, "ops/_panel.html", {"chosen": described(card_or_missing(pk), now=request.now)})

@@ -19,20 +19,32 @@ SHOWN = 30
 def system(request: OpsRequest) -> HttpResponse:
     """Show proofs, hints on their way, and the operators' trail."""
     found = list(proofs.check())
-    trail = AuditEvent.objects.filter(actor_kind="staff").exclude(action="ops.system")
+    visits = request.GET.get("trail") == "visits"
     told = {
         "proofs": found,
         "failed": [proof for proof in found if not proof.holds],
         "upkeep": upkeep.look(now=request.now),
         "database": f"{connection.pg_version // 10000}.{connection.pg_version % 10000}",  # type: ignore[attr-defined]
         "call": call("audit-events"),
-        "trail": trail.order_by("-at", "-id")[:SHOWN],
+        "trail": trail(visits=visits),
+        "trails": [
+            {"url": "?trail=changes#trail", "label": "Changes", "current": not visits},
+            {"url": "?trail=visits#trail", "label": "Visits", "current": visits},
+        ],
     }
     return render(request, "ops/system.html", told)
 
 
+def trail(*, visits: bool) -> list[AuditEvent]:
+    """Return what operators changed, or which pages they looked at."""
+    rows = AuditEvent.objects.filter(actor_kind="staff")
+    looked = {"action__startswith": "ops."}
+    rows = rows.filter(**looked) if visits else rows.exclude(**looked)
+    return list(rows.order_by("-at", "-id")[:SHOWN])
+
+
 @require_safe
-@page("proofs")
+@page("proofs", repeats=True)
 def strip(request: OpsRequest) -> HttpResponse:
     """Answer with the proofs as one line, for the foot of the control room."""
     return render(request, "ops/_proofs.html", {"proofs": list(proofs.check())})
