@@ -50,6 +50,7 @@ class Product:
             "PYTHONPATH": str(CHECKOUT),
             "PYTHONUNBUFFERED": "1",
             "DJANGO_SETTINGS_MODULE": "config.settings",
+            "CELERY_SKIP_CHECKS": "1",  # `make check` ran them; here they would only cost a second each
             # What a person may choose for themselves comes first, what the launcher decides comes last.
             "GPUBROKER_PUBLIC_URL": self.address,
             "GPUBROKER_EVENTS_URL": f"http://{host}:{self.port + 1}",
@@ -68,7 +69,7 @@ class Product:
         env = self.env(role)
         if role == OWNER:
             env |= {"GPUBROKER_OWNER_DATABASE_URL": self.server.login(OWNER, DATABASE)}
-        command = [PYTHON, str(CHECKOUT / "manage.py"), *arguments]
+        command = [PYTHON, str(CHECKOUT / "manage.py"), *arguments, "--skip-checks"]
         return Part(name, command, env, account=self.account, cwd=CHECKOUT, output=output)
 
     def parts(self) -> list[Part]:
@@ -78,7 +79,7 @@ class Product:
         worker += ["--without-gossip", "--without-mingle"]  # there is no second worker to talk to
         beat = [*celery, "beat", "--loglevel", "WARNING", "--pidfile="]
         beat += ["-s", str(self.folders.files / "beat-schedule")]
-        relay = [PYTHON, str(CHECKOUT / "manage.py"), "relay"]
+        relay = [PYTHON, str(CHECKOUT / "manage.py"), "relay", "--skip-checks"]
         web = [PYTHON, "-m", "gunicorn", "config.wsgi:application", "--bind", f"{self.host}:{self.port}"]
         web += ["--workers", "2", "--threads", "4", "--worker-class", "gthread", "--preload"]
         web += ["--graceful-timeout", "3", "--timeout", "60", "--no-control-socket"]
