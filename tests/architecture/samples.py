@@ -1,0 +1,114 @@
+"""A row of any tenant's table, put together from its fields; foreign keys may dangle, for nothing is committed.
+
+A new model needs nothing here unless one of its constraints asks for more: then say so in PARTICULAR.
+"""
+
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+from django.apps import apps
+from django.contrib.postgres.fields import ArrayField, DateTimeRangeField, IntegerRangeField
+from django.db import models
+from django.db.backends.postgresql.psycopg_any import DateTimeTZRange, NumericRange
+
+from tenants.models import Tenant
+
+APPS = ("ports", "tenants", "broker", "billing")
+AT = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
+
+NO_WALL = {
+    "ports_ring": "the outbox: names of tasks and ids only; the relay must read all of it",
+}
+
+
+def a_lease(tenant_id: str, number: int) -> str:
+    """Keep a lease for what hangs on one by a constraint that is checked at once."""
+    lease = sample(apps.get_model("broker.Lease"), tenant_id, number=number)
+    lease.save(force_insert=True)
+    return str(lease.pk)
+
+
+# Label of a model: fields that its constraints want otherwise than `value` guesses, or what makes them.
+PARTICULAR: dict[str, dict[str, Any]] = {
+    "tenants.ApiToken": {"user_id": "usr_x", "expires_at": AT + timedelta(days=1)},
+    "broker.Transition": {
+        "lease_id": a_lease,
+        "seq": 0,
+        "prev_seq": None,
+        "prev_at": None,
+        "after": "requested",
+    },
+    "billing.RatedCharge": {"e": AT + timedelta(hours=1)},
+}
+
+
+def walled() -> list[type[models.Model]]:
+    """Return every model whose rows belong to a tenant, and the tenant itself."""
+    return [
+        model
+        for name in APPS
+        for model in apps.get_app_config(name).get_models()
+        if (model is Tenant or column_of(model)) and model._meta.db_table not in NO_WALL
+    ]
+
+
+def column_of(model: type[models.Model]) -> str:
+    """Return the column that says whose a row is, or nothing."""
+    if model is Tenant:
+        return "id"
+    return next((f.column for f in model._meta.concrete_fields if f.column == "tenant_id"), "")
+
+
+def value(field: Any) -> Any:
+    """Guess a value that this field takes."""
+    if field.null:
+        return None
+    if field.has_default():
+        return field.get_default()
+    if field.choices:
+        return field.choices[0][0]
+    if isinstance(field, ArrayField):
+        return []
+    if isinstance(field, DateTimeRangeField):
+        return DateTimeTZRange(AT, AT + timedelta(hours=1))
+    if isinstance(field, IntegerRangeField):
+        return NumericRange(0, 1)
+    guesses: list[tuple[type[models.Field[Any, Any]], Any]] = [
+        (models.DateTimeField, AT),
+        (models.DateField, date(2026, 11, 21)),
+        (models.BooleanField, False),
+        (models.JSONField, {}),
+        (models.DecimalField, Decimal(1)),
+        (models.EmailField, "x@example.org"),
+        (models.IntegerField, 1),
+        (models.CharField, "x"),
+        (models.TextField, "x"),
+    ]
+    return next(guess for kind, guess in guesses if isinstance(field, kind))
+
+
+def sample(model: type[models.Model], tenant_id: str, *, number: int = 1) -> models.Model:
+    """Return an unsaved row of this model for a tenant."""
+    particular = PARTICULAR.get(model._meta.label, {})
+    given: dict[str, Any] = {}
+    for field in model._meta.concrete_fields:
+        if field.attname in particular:
+            wanted = particular[field.attname]
+            given[field.attname] = wanted(tenant_id, number) if callable(wanted) else wanted
+        elif field.column == column_of(model):
+            given[field.attname] = tenant_id
+        elif field.primary_key and not field.has_default():
+            if not isinstance(field, models.AutoField):
+                given[field.attname] = f"row-{number}-{tenant_id}"[:40]
+        elif field.unique and isinstance(field, models.CharField) and not field.has_default():
+            given[field.attname] = f"{number}{tenant_id}"[-(field.max_length or 40) + 1 :] + str(number)
+        elif field.name.endswith("_id") and not field.null:  # a key without a constraint
+            given[field.attname] = f"x{number}" if isinstance(field, models.CharField) else number
+        elif field.is_relation:
+            target = field.target_field
+            key = number if isinstance(target, models.IntegerField) else f"x-{number}-{tenant_id}"[:40]
+            given[field.attname] = None if field.null else key
+        else:
+            given[field.attname] = value(field)
+    return model(**given)

@@ -1,0 +1,115 @@
+"""With none of the application's own filters, PostgreSQL alone keeps every tenant's rows to itself."""
+
+from collections.abc import Iterator
+
+import pytest
+from django.db import DatabaseError, ProgrammingError, connection, models, transaction
+
+from tenants.services import walls
+from tests.architecture.samples import NO_WALL, column_of, sample, walled
+from tests.tenants import people
+from tests.tenants.people import World
+
+ids = [model._meta.label for model in walled()]
+
+
+@pytest.fixture
+def both(db: None) -> tuple[World, World]:
+    return people.make("Delta"), people.make("Zanzibar")
+
+
+def rows_of(sql: str, *arguments: object) -> int:
+    """Run SQL that counts, or changes, rows; a right that is missing counts as none."""
+    with connection.cursor() as cursor:
+        cursor.execute(sql, arguments)
+        return cursor.fetchone()[0] if sql.startswith("SELECT") else cursor.rowcount
+
+
+@pytest.fixture(params=walled(), ids=ids)
+def planted(request: pytest.FixtureRequest, both: tuple[World, World]) -> Iterator[type[models.Model]]:
+    """Put one row for each of the two tenants in the table; foreign keys are never checked."""
+    model = request.param
+    for number, world in enumerate(both):
+        with walls.as_tenant(world.tenant.pk):
+            if column_of(model) != "id":
+                sample(model, world.tenant.pk, number=number).save(force_insert=True)
+    yield model
+    with connection.cursor() as cursor:
+        # What dangles must not be looked at when the test's transaction ends.
+        cursor.execute("SET CONSTRAINTS ALL DEFERRED")
+    transaction.set_rollback(True)
+
+
+def test_nobody_in_particular_sees_nothing(planted: type[models.Model]) -> None:
+    people.close_wall()
+    assert planted._base_manager.count() == 0
+
+
+def test_a_tenant_sees_its_own_and_nothing_else(
+    planted: type[models.Model], both: tuple[World, World]
+) -> None:
+    column = column_of(planted)
+    for here, there in (both, both[::-1]):
+        with walls.as_tenant(here.tenant.pk):
+            seen = set(planted._base_manager.values_list(column, flat=True))
+            assert seen == {here.tenant.pk}
+            table = planted._meta.db_table
+            assert rows_of(f"SELECT count(*) FROM {table} WHERE {column} = %s", there.tenant.pk) == 0
+
+
+def test_a_tenant_cannot_change_or_delete_anothers_rows(
+    planted: type[models.Model], both: tuple[World, World]
+) -> None:
+    here, there = both
+    table, column = planted._meta.db_table, column_of(planted)
+    for sql in (
+        f"UPDATE {table} SET {column} = {column} WHERE {column} = %s",
+        f"DELETE FROM {table} WHERE {column} = %s",
+        f"UPDATE {table} SET {column} = {column} WHERE {column} = %s OR true",
+    ):
+        with walls.as_tenant(here.tenant.pk):
+            before = rows_of(f"SELECT count(*) FROM {table}")
+            try:
+                with transaction.atomic():
+                    changed = rows_of(sql, there.tenant.pk)
+                    transaction.set_rollback(True)
+            except DatabaseError:
+                changed = 0  # append-only: nobody may
+            assert changed <= (before if "OR true" in sql else 0)
+    with walls.as_tenant(there.tenant.pk):
+        assert planted._base_manager.exists()
+
+
+def test_a_tenant_cannot_write_a_row_for_another(
+    planted: type[models.Model], both: tuple[World, World]
+) -> None:
+    here, there = both
+    with walls.as_tenant(there.tenant.pk):
+        foreign = sample(planted, there.tenant.pk, number=7)
+    with walls.as_tenant(here.tenant.pk):
+        with pytest.raises(ProgrammingError, match="row-level security"), transaction.atomic():
+            foreign.save(force_insert=True)
+        table, column = planted._meta.db_table, column_of(planted)
+        refused = pytest.raises(DatabaseError, match=r"row-level security|append-only|permission denied")
+        with refused, transaction.atomic():
+            rows_of(f"UPDATE {table} SET {column} = %s", there.tenant.pk)
+
+
+def test_the_sample_is_of_every_table_that_has_a_tenant(both: tuple[World, World]) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT table_name FROM information_schema.columns JOIN information_schema.tables"
+            " USING (table_schema, table_name)"
+            " WHERE table_schema = 'public' AND column_name = 'tenant_id' AND table_type = 'BASE TABLE'"
+        )
+        tables = {row[0] for row in cursor.fetchall()}
+    assert tables - {model._meta.db_table for model in walled()} == set(NO_WALL)
+
+
+def test_a_connection_keeps_no_tenant_after_its_transaction(own_database: object) -> None:
+    delta = people.make("Delta")
+    assert people.Api(delta.token()).ask("GET", "projects").status_code == 200
+    assert delta.root._base_manager.count() == 0
+    with walls.as_tenant(delta.tenant.pk):
+        assert delta.root._base_manager.count() == 1
+    assert delta.root._base_manager.count() == 0

@@ -1,0 +1,101 @@
+"""Lints of the database itself: every tenant's table is walled, and no unique constraint tells tales."""
+
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from tests.architecture.samples import NO_WALL, walled
+
+pytestmark = pytest.mark.django_db
+
+# Unique without a tenant, and harmless: what must be unique is random, so nobody can ask for another's.
+RANDOM = {
+    "id": "ids are random (ports.ids)",
+    "prefix": "a token's public prefix is random",
+    "digest": "the hash of a random secret",
+    "lease_id": "a random id; the key of what hangs on one lease",
+    "charge_id": "a random id",
+    "invoice_id": "a random id",
+    "period_id": "a random id",
+    "line_id": "a random id",
+    "number": "given out by the product one after another, never asked for",
+}
+
+
+def rows(sql: str) -> list[tuple[Any, ...]]:
+    with connection.cursor() as cursor:
+        cursor.execute(sql)
+        return cursor.fetchall()
+
+
+def test_every_table_with_a_tenant_forces_row_level_security() -> None:
+    bare = rows(
+        "SELECT c.relname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid"
+        " WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p') AND a.attname = 'tenant_id'"
+        " AND NOT a.attisdropped AND NOT (c.relrowsecurity AND c.relforcerowsecurity)"
+    )
+    assert {str(name) for (name,) in bare} == set(NO_WALL)
+
+
+def test_every_walled_table_has_a_policy_for_reading_and_writing() -> None:
+    found = {
+        str(table)
+        for (table,) in rows(
+            "SELECT tablename FROM pg_policies WHERE policyname = 'tenant_wall' AND cmd = 'ALL'"
+            " AND qual LIKE '%app.tenant%' AND with_check LIKE '%app.tenant%'"
+        )
+    }
+    assert {model._meta.db_table for model in walled()} - found == set()
+
+
+def test_no_policy_lets_a_login_of_the_product_see_everything() -> None:
+    wide = rows(
+        "SELECT tablename, policyname, roles::text[] FROM pg_policies WHERE schemaname = 'public' AND qual = 'true'"
+    )
+    allowed = {"gpubroker_staff", "gpubroker_sweep", "gpubroker_door"}
+    for table, policy, roles in wide:
+        names = set(roles)
+        assert names <= allowed, f"{policy} on {table} is open to {names - allowed}"
+
+
+def test_every_unique_index_names_the_tenant_or_something_random() -> None:
+    tables = {model._meta.db_table for model in walled()}
+    found = rows(
+        "SELECT c.relname, i.relname, array_agg(a.attname::text) FROM pg_index x"
+        " JOIN pg_class c ON c.oid = x.indrelid JOIN pg_class i ON i.oid = x.indexrelid"
+        " JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = ANY(x.indkey)"
+        " WHERE x.indisunique AND c.relnamespace = 'public'::regnamespace GROUP BY 1, 2"
+    )
+    telling = [
+        f"{table}.{index}({', '.join(columns)})"
+        for table, index, columns in found
+        if table in tables and not set(columns) & {"tenant_id", *RANDOM}
+    ]
+    assert telling == []
+
+
+def test_the_product_logs_in_as_nobody_special() -> None:
+    ((login, superuser, bypass, owns),) = rows(
+        "SELECT current_user, r.rolsuper, r.rolbypassrls,"
+        " (SELECT count(*) FROM pg_class c WHERE c.relowner = r.oid AND c.relkind = 'r')"
+        " FROM pg_roles r WHERE r.rolname = current_user"
+    )
+    assert (login, superuser, bypass, owns) == ("gpubroker_web", False, False, 0)
+
+
+def test_wider_roles_are_only_entered_on_purpose() -> None:
+    inherited = rows(
+        "SELECT r.rolname FROM pg_roles r WHERE r.rolname LIKE 'gpubroker_%' AND r.rolname <> current_user"
+        " AND pg_has_role(current_user, r.oid, 'USAGE')"
+    )
+    assert inherited == []
+
+
+def test_the_wider_roles_only_read() -> None:
+    writers = rows(
+        "SELECT grantee, table_name FROM information_schema.role_table_grants"
+        " WHERE grantee IN ('gpubroker_staff', 'gpubroker_door') AND privilege_type <> 'SELECT'"
+        " AND table_name IN (SELECT tablename FROM pg_tables WHERE schemaname = 'public')"
+    )
+    assert writers == []
