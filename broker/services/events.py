@@ -15,7 +15,8 @@ BATCH = 200
 
 AFTER = """
 SELECT t.xid, t.position, t.at, t.recorded_at, t.lease_id, l.name, t.seq, t.generation, t.project_id,
-       t.offering_id, t.before, t.after, t.reason, t.cause, t.actor_label
+       t.offering_id, t.before, t.after, t.reason, t.cause,
+       CASE t.actor_kind WHEN 'staff' THEN 'an operator' ELSE t.actor_label END
   FROM broker_transition t JOIN broker_lease l ON l.id = t.lease_id
  WHERE t.tenant_id = %(tenant)s AND (t.xid, t.position) > (%(xid)s, %(position)s)
    AND t.xid < pg_snapshot_xmin(pg_current_snapshot())::text::bigint

@@ -1,0 +1,165 @@
+"""Leases: asked for, read, named, extended, released."""
+
+import re
+from typing import Any
+
+from django.db.models import QuerySet
+from drf_spectacular.utils import extend_schema
+from rest_framework.decorators import action
+from rest_framework.mixins import ListModelMixin
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from broker.api.serializers import (
+    REASONS,
+    STATES,
+    AllocationOut,
+    Allocations,
+    Extension,
+    LeaseChange,
+    LeaseOut,
+    LeaseWanted,
+    TransitionOut,
+    Transitions,
+)
+from broker.domain.states import EndReason, LeaseState
+from broker.models import Allocation, Lease, Transition
+from broker.services.leases import ending, growing, naming, placing
+from broker.services.leases.request import Wanted, request
+from broker.services.leases.standing import positions
+from tenants.api.etag import Etagged
+from tenants.api.filters import Filter
+from tenants.api.idempotency import idempotent
+from tenants.api.views import TenantViewSet, shape
+
+TAG = re.compile(r"tag\.(.{1,60})", re.DOTALL)
+STEPS = 500
+
+
+class Leases(Etagged, ListModelMixin, TenantViewSet):
+    """The right to a slice of a GPU for a while. `status` is ours to write, everything else yours."""
+
+    serializer_class = LeaseOut
+    project_field = "project"
+    changing = ("partial_update",)
+    sorts = ("-id", "id", "name", "-name", "created_at", "-created_at")
+    search_in = ("name", "id")
+    filters = {
+        "state": Filter("state", choices=tuple(STATES)),
+        "end_reason": Filter("end_reason", choices=tuple(REASONS)),
+        "project": Filter("project_id"),
+        "offering": Filter("offering_id"),
+        "created_at__gte": Filter("created_at__gte", "moment"),
+        "created_at__lte": Filter("created_at__lte", "moment"),
+    }
+    actions_needed = {
+        "list": "leases.read",
+        "retrieve": "leases.read",
+        "transitions": "leases.read",
+        "allocations": "leases.read",
+        "create": "leases.write",
+        "partial_update": "leases.write",
+        "destroy": "leases.write",
+        "release": "leases.write",
+        "extend": "leases.write",
+    }
+
+    def get_queryset(self) -> QuerySet[Lease]:
+        return self.visible(Lease.objects.select_related("offering", "project"))
+
+    def filter_queryset(self, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        """Understand `tag.team=nlp` besides the fixed filters."""
+        tags = {name: found[1] for name in self.request.query_params if (found := TAG.fullmatch(name))}
+        self.parameters = frozenset(tags)  # type: ignore[misc]  # this request's own
+        for name, tag in tags.items():
+            queryset = queryset.filter(tags__contains={tag: self.request.query_params[name]})
+        return super().filter_queryset(queryset)
+
+    def get_serializer_context(self) -> dict[str, Any]:
+        return {**super().get_serializer_context(), "places": getattr(self, "places", {})}
+
+    def paginate_queryset(self, queryset: Any) -> Any:
+        page = super().paginate_queryset(queryset)
+        self.places = positions([lease for lease in page or () if lease.state == LeaseState.QUEUED])
+        return page
+
+    def get_object(self) -> Lease:
+        lease: Lease = super().get_object()
+        self.places = positions([lease] if lease.state == LeaseState.QUEUED else [])
+        return lease
+
+    @extend_schema(request=LeaseWanted, responses={202: LeaseOut})
+    @idempotent()
+    def create(self, request_: Request) -> Response:
+        """Ask for a lease. The answer comes before the slice does: follow `status.state`, or the events."""
+        wanted = shape(LeaseWanted, request_)
+        lease = request(
+            Wanted(offering_id=wanted.pop("offering"), **{k: v for k, v in wanted.items() if k != "project"}),
+            project=self.project_for(wanted["project"]),
+            actor=self.request.actor,
+            now=self.now,
+        )
+        if self.dry_run:
+            placing.place(lease, now=self.now)
+        return self.tagged(lease, status=202, Location=f"/api/v1/leases/{lease.pk}")
+
+    @extend_schema(request=LeaseChange)
+    def partial_update(self, request_: Request, pk: str) -> Response:
+        """Give it another name or other tags."""
+        lease = self.get_object()
+        self.allow(lease.project.path)
+        wanted = shape(LeaseChange, request_)
+        return self.tagged(naming.rename(lease, actor=self.request.actor, now=self.now, **wanted))
+
+    @extend_schema(responses={202: LeaseOut, 200: LeaseOut})
+    def destroy(self, request_: Request, pk: str) -> Response:
+        """Release it; a lease that is ending or over stays as it is, so this may be repeated."""
+        lease = self.get_object()
+        self.allow(lease.project.path)
+        if lease.state == LeaseState.RELEASED:
+            return self.tagged(lease)
+        return self._release(lease)
+
+    @extend_schema(request=None, responses={202: LeaseOut})
+    @action(detail=True, methods=["post"])
+    @idempotent(required=False)
+    def release(self, request_: Request, pk: str) -> Response:
+        """End it now: nothing after this second is charged."""
+        lease = self.get_object()
+        self.allow(lease.project.path)
+        return self._release(lease)
+
+    @extend_schema(request=Extension, responses={200: LeaseOut})
+    @action(detail=True, methods=["post"])
+    @idempotent()
+    def extend(self, request_: Request, pk: str) -> Response:
+        """Let it last longer, as far as quotas allow."""
+        lease = self.get_object()
+        self.allow(lease.project.path)
+        wanted = shape(Extension, request_)
+        return self.tagged(
+            growing.extend(lease, more_s=wanted["more_s"], actor=self.request.actor, now=self.now)
+        )
+
+    @extend_schema(responses=Transitions, filters=False)
+    @action(detail=True, pagination_class=None)
+    def transitions(self, request_: Request, pk: str) -> Response:
+        """Return every step of its life, first to last; what is charged follows from these alone."""
+        steps = list(Transition.objects.filter(lease_id=self.get_object().pk).order_by("seq")[:STEPS])
+        return _all(TransitionOut(steps, many=True).data)
+
+    @extend_schema(responses=Allocations, filters=False)
+    @action(detail=True, pagination_class=None)
+    def allocations(self, request_: Request, pk: str) -> Response:
+        """Return the places it holds and held, newest first."""
+        places = Allocation.objects.filter(lease=self.get_object()).select_related("gpu__node__cluster")
+        return _all(AllocationOut(places.order_by("-held_at", "gpu__index"), many=True).data)
+
+    def _release(self, lease: Lease) -> Response:
+        ending.release(lease, reason=EndReason.BY_TENANT, actor=self.request.actor, now=self.now)
+        return self.tagged(lease, status=202)
+
+
+def _all(items: Any) -> Response:
+    """Answer a list that is complete, in the shape of a page."""
+    return Response({"items": items, "next_cursor": None, "total_estimate": len(items)})

@@ -1,0 +1,21 @@
+"""Addresses of the catalogue, leases and the fleet under /api/v1/."""
+
+from rest_framework.routers import SimpleRouter
+
+from broker.api.events import Events
+from broker.api.fleet import Clusters, Gpus, Nodes
+from broker.api.leases import Leases
+from broker.api.offerings import GpuModels, Offerings
+from broker.api.queue import QueueEntries
+
+router = SimpleRouter(trailing_slash=False, use_regex_path=False)
+router.register("leases", Leases, "api-lease")
+router.register("queue-entries", QueueEntries, "api-queue-entry")
+router.register("events", Events, "api-event")
+router.register("offerings", Offerings, "api-offering")
+router.register("gpu-models", GpuModels, "api-gpu-model")
+router.register("clusters", Clusters, "api-cluster")
+router.register("nodes", Nodes, "api-node")
+router.register("gpus", Gpus, "api-gpu")
+
+urlpatterns = router.urls

@@ -1,0 +1,41 @@
+"""What people call a lease: its name and tags, which mean nothing to us."""
+
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+from django.db.models import F
+
+from broker.models import Lease
+from tenants.services import audit
+from tenants.services.actors import Actor
+from tenants.services.refusals import Stale
+
+
+@transaction.atomic
+def rename(
+    lease: Lease, *, name: str | None = None, tags: dict[str, str] | None = None, actor: Actor, now: datetime
+) -> Lease:
+    """Give a lease another name, other tags, or both; raises Stale when it changed since it was read."""
+    wanted: dict[str, Any] = {"name": name, "tags": tags}
+    differs = {field: value for field, value in wanted.items() if value not in (None, getattr(lease, field))}
+    if not differs:
+        return lease
+    before = {field: getattr(lease, field) for field in differs}
+    moved = Lease.objects.filter(pk=lease.pk, version=lease.version)
+    if not moved.update(version=F("version") + 1, **differs):
+        raise Stale("The lease changed in the meantime.", fix="Read it again, then change it.")
+    for field, value in differs.items():
+        setattr(lease, field, value)
+    lease.version += 1
+    audit.record(
+        "lease.rename",
+        actor=actor,
+        now=now,
+        tenant_id=lease.tenant_id,
+        subject_id=lease.pk,
+        subject_label=lease.name,
+        before=before,
+        after=differs,
+    )
+    return lease
