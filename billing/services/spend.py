@@ -26,6 +26,11 @@ SELECT m.lease_id, t.currency, sum({SECONDS})::bigint, sum({SECONDS} * quantity)
        sum({SECONDS} * quantity * nano)::numeric(38)
   FROM mine m JOIN tenants_tenant t ON t.id = m.tenant_id GROUP BY m.lease_id, t.currency
 """
+BY_LINE = f"""
+SELECT project_id, offering_id, nano::bigint, sum({SECONDS} * quantity)::bigint,
+       sum({SECONDS} * quantity * nano)::numeric(38)
+  FROM mine GROUP BY project_id, offering_id, nano
+"""
 # Days come as their borders in the tenant's zone, so that a day of 23 or 25 hours is one day.
 BY_DAY = """
 SELECT d.number, m.{key}, sum(extract(epoch FROM least(m.e, d.e) - greatest(m.s, d.s))::bigint * m.quantity)::bigint,
@@ -75,9 +80,31 @@ class Used:
     exact_num: int
 
 
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What one project used of one offering at one price: a line of the invoice, before it is rounded."""
+
+    project: str
+    offering: str
+    nano_per_hour: int
+    unit_seconds: int
+    exact_num: int
+
+
 def between(tenant: Tenant, since: datetime, until: datetime, projects: Iterable[str] | None = None) -> int:
     """Return what projects of the tenant (all, unless named) spent in [since, until), exact."""
     return int(_ask(TOTAL, since=since, until=until, projects=projects)[0][0])
+
+
+def by_line(
+    tenant: Tenant, since: datetime, until: datetime, projects: Iterable[str] | None = None
+) -> list[Line]:
+    """Return what was used in [since, until) as the invoice groups it, so that rounding can be the same."""
+    rows = _ask(BY_LINE, since=since, until=until, projects=projects)
+    return [
+        Line(project, offering, nano, unit_seconds, int(exact))
+        for project, offering, nano, unit_seconds, exact in rows
+    ]
 
 
 def burning(projects: Iterable[str] | None, tenant: Tenant, *, now: datetime) -> int:

@@ -1,0 +1,24 @@
+"""The call behind a page: what the drawer "API / CLI" shows, with this page's own ids."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from billing.portal.pages import public
+
+BEARER = '-H "Authorization: Bearer $GPB_TOKEN"'
+
+
+def get(path: str) -> str:
+    """Write a GET as it can be pasted into a shell."""
+    return f"curl {BEARER} \\\n  '{public('/api/v1' + path)}'"
+
+
+def post(path: str, body: Mapping[str, Any], *, key: bool = True) -> str:
+    """Write a POST; changes carry a key, so that a repeated one has no second effect."""
+    lines = [f"curl -X POST '{public('/api/v1' + path)}' \\", f"  {BEARER} \\"]
+    if key:
+        lines.append('  -H "Idempotency-Key: $(uuidgen)" \\')
+    lines.append('  -H "Content-Type: application/json" \\')
+    text = json.dumps(body, ensure_ascii=False, indent=2).replace("'", "'\\''")
+    return "\n".join([*lines, f"  -d '{text}'"])

@@ -1,0 +1,95 @@
+"""What one lease cost, stretch by stretch: its transitions against the prices that were valid then."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import pairwise
+
+from billing.domain.money import exponent_of, to_minor
+from billing.domain.periods import Period
+from billing.domain.pricing import cost
+from billing.models import PriceVersion
+from billing.services.prices import LIST
+from broker.domain.lifecycle import BILLABLE
+from broker.domain.states import LeaseState
+from broker.models import Transition
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Time in one state at one price; what is not charged has no price."""
+
+    start: datetime
+    end: datetime
+    state: LeaseState
+    quantity: int = 1
+    nano_per_hour: int | None = None
+    currency: str = ""
+    version: int | None = None
+    open: bool = False
+
+    @property
+    def seconds(self) -> int:
+        return int((self.end - self.start).total_seconds())
+
+    @property
+    def charged(self) -> bool:
+        return self.nano_per_hour is not None
+
+    @property
+    def exact_num(self) -> int:
+        if self.nano_per_hour is None:
+            return 0
+        return cost(self.seconds, quantity=self.quantity, nano_per_hour=self.nano_per_hour)
+
+    @property
+    def minor(self) -> int:
+        return to_minor(self.exact_num, exponent_of(self.currency))
+
+
+def stretches(steps: Iterable[Transition], *, currency: str, now: datetime) -> list[Stretch]:
+    """Return the life of one lease as stretches, the present one open until `now`; one query."""
+    life = sorted(steps, key=lambda step: step.seq)
+    until = now.astimezone(UTC).replace(microsecond=0)
+    ends = [later.at for _, later in pairwise(life)]
+    if life and LeaseState(life[-1].after) not in (LeaseState.RELEASED, LeaseState.FAILED):
+        ends.append(max(until, life[-1].at))
+    prices = _prices(life, currency) if life else []
+    found: list[Stretch] = []
+    for i, (step, end) in enumerate(zip(life, ends, strict=False)):
+        if step.at < end:
+            found += _priced(step, end, prices, currency, open_=i == len(life) - 1)
+    return found
+
+
+def _prices(life: list[Transition], currency: str) -> list[PriceVersion]:
+    offerings = {step.offering_id for step in life}
+    rows = PriceVersion.objects.filter(rate_card__name=LIST, currency=currency, offering__in=offerings)
+    return list(rows.order_by("valid"))
+
+
+def _priced(
+    step: Transition, end: datetime, prices: list[PriceVersion], currency: str, *, open_: bool
+) -> Iterator[Stretch]:
+    state = LeaseState(step.after)
+    if state not in BILLABLE:
+        yield Stretch(step.at, end, state, step.quantity, open=open_)
+        return
+    span = Period(step.at.astimezone(UTC), end.astimezone(UTC))
+    for price in prices:
+        if price.offering_id != step.offering_id:
+            continue
+        since = price.valid.lower.astimezone(UTC)
+        until = price.valid.upper.astimezone(UTC) if price.valid.upper else span.end
+        shared = span.intersect(Period(since, until)) if since < until else None
+        if shared:
+            yield Stretch(
+                shared.start,
+                shared.end,
+                state,
+                step.quantity,
+                price.nano_per_hour,
+                currency,
+                price.pk,
+                open=open_ and shared.end == span.end,
+            )

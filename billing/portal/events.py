@@ -1,0 +1,63 @@
+"""What happened lately to the leases of a project, in words."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from billing.portal.pages import Scope
+from broker.domain.states import EndReason, LeaseState
+from broker.models import Lease, Transition
+
+SHOWN = 7
+READ = 60  # enough to find so many that are worth telling
+S = LeaseState
+ENDS = {
+    EndReason.BY_TENANT: "released by {by}",
+    EndReason.BY_OPERATOR: "ended by an operator",
+    EndReason.EXPIRED: "reached its end",
+    EndReason.DEVICE_LOST: "ended: its card was lost",
+    EndReason.PROVISION_TIMEOUT: "was not ready in time; nothing is charged",
+    EndReason.SPEC_REFUSED: "was refused by the cluster; nothing is charged",
+}
+
+
+@dataclass(frozen=True)
+class Event:
+    """One thing that happened, and the shape of its news."""
+
+    lease_id: str
+    name: str
+    words: str
+    state: str
+    at: datetime
+
+
+def recent(scope: Scope) -> list[Event]:
+    """Return the latest steps worth telling, newest first; two queries."""
+    steps = Transition.objects.filter(tenant_id=scope.tenant.pk)
+    if not scope.whole:
+        steps = steps.filter(project_id__in=scope.projects().values("pk"))
+    told = [(step, words) for step in steps.order_by("-xid", "-position")[:READ] if (words := tell(step))][
+        :SHOWN
+    ]
+    names = dict(Lease.objects.filter(pk__in={s.lease_id for s, _ in told}).values_list("pk", "name"))
+    return [Event(s.lease_id, names.get(s.lease_id, s.lease_id), words, s.after, s.at) for s, words in told]
+
+
+def tell(step: Transition) -> str:
+    """Say what a step means; nothing for those that only lead to the next one."""
+    by = step.actor_label.partition("@")[0]
+    match S(step.after):
+        case S.QUEUED if step.before == S.REQUESTED:
+            return f"asked for by {by}"
+        case S.QUEUED:
+            return f"waits again: {step.cause}"
+        case S.PROVISIONING:
+            return step.cause
+        case S.ACTIVE if step.before == S.PROVISIONING:
+            return "is active, readiness verified"
+        case S.RELEASING:
+            return ENDS.get(EndReason(step.reason), step.cause).format(by=by)
+        case S.FAILED:
+            return f"failed: {step.cause}"
+        case _:
+            return ""

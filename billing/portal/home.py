@@ -1,0 +1,102 @@
+"""Home: what runs, what waits, what it costs, and what needs you."""
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import BooleanField, Case, Count, Value, When
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.http import require_GET
+
+from billing.portal import calls, events, meters
+from billing.portal.addresses import chosen, options
+from billing.portal.pages import PageRequest, may, page
+from billing.portal.rows import SOON, Row, loaded, rows
+from billing.portal.suggestions import instead
+from broker.domain.states import LeaseState
+from tenants.models import ApiToken, Member
+
+SHOWN = 20
+S = LeaseState
+
+
+@require_GET
+@page("leases.read")
+def home(request: PageRequest) -> HttpResponse:
+    live = request.scope.leases().live()
+    counts = Counter({(s, mine): n for s, mine, n in counted(request)})
+    whose = chosen(request, "whose", ["all"], "mine" if any(mine for _, mine in counts) else "all")
+    listed = live.filter(requested_by=request.actor.id) if whose == "mine" else live
+    shown = rows(loaded(listed.order_by("-pk"))[:SHOWN], currency=request.tenant.currency, now=request.now)
+    waiting = [row for row in shown if row.queued]
+    context: dict[str, Any] = {
+        "rows": shown,
+        "now": request.now,
+        "whose": seg(request, counts, whose),
+        "hidden": sum(n for (_, mine), n in counts.items() if mine or whose == "all") - len(shown),
+        "states": Counter({state: sum(n for (s, _), n in counts.items() if s == state) for state in S}),
+        "soon": soonest(shown),
+        "waiting": waiting[:1],
+        "also_waiting": len(waiting) - 1,
+        "instead": next(iter(instead(request, waiting[:1])), []),
+        "events": events.recent(request.scope),
+        "month": meters.month(request),
+        "quotas": meters.quotas(request.project, now=request.now),
+        "may_write": may(request, "leases.write"),
+        "project": request.project,
+        "call": calls.get("/leases?state=active,provisioning,queued"),
+    }
+    if not counts and not request.scope.leases().exists():
+        context["first"] = first_steps(request)
+    return render(request, "billing/home.html", context)
+
+
+def counted(request: PageRequest) -> list[tuple[str, bool, int]]:
+    """Count what is live by state, the visitor's own apart; one query."""
+    mine = Case(
+        When(requested_by=request.actor.id, then=Value(True)),
+        default=Value(False),
+        output_field=BooleanField(),
+    )
+    found = request.scope.leases().live().annotate(mine=mine).values_list("state", "mine").order_by()
+    return list(found.annotate(Count("pk")))
+
+
+def seg(request: PageRequest, counts: Counter[tuple[str, bool]], whose: str) -> list[dict[str, Any]]:
+    own = sum(n for (_, mine), n in counts.items() if mine)
+    choices = options(request, "whose", [("mine", "Mine"), ("all", "Project")], whose)
+    return [{**choice, "count": n} for choice, n in zip(choices, (own, counts.total()), strict=True)]
+
+
+def soonest(shown: list[Row]) -> Row | None:
+    """Return the lease that will stop first, if that is soon enough to be news."""
+    near = [row for row in shown if row.soon]
+    return min(near, key=lambda row: row.left or SOON, default=None)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One of the few things that a new tenant does first."""
+
+    word: str
+    why: str
+    url: str
+    done: bool
+
+
+def first_steps(request: PageRequest) -> list[Step]:
+    """Return the checklist of a tenant that has never had a lease; two queries."""
+    team = Member.objects.filter(tenant=request.tenant).count() > 1
+    token = ApiToken.objects.filter(tenant=request.tenant).exists()
+    return [
+        Step(
+            "Launch the first slice",
+            "It is charged by the second, from ready to the end.",
+            reverse("launch"),
+            False,
+        ),
+        Step("Make an API token", "For the command line and for automation.", reverse("tokens"), token),
+        Step("Invite your team", "Each with a role, on the tenant or on one project.", reverse("team"), team),
+    ]

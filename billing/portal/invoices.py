@@ -1,0 +1,155 @@
+"""Invoices: the list, one with its lines, and the drawer that says how a line came about."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_GET
+
+from billing.domain.money import decimal_string, fixed_point
+from billing.models import Invoice, InvoiceLine, InvoiceStatus, PriceVersion
+from billing.portal import calls, downloads
+from billing.portal.pages import PageRequest, page
+from broker.models import Offering
+from tenants.models import Project
+from tenants.services.refusals import Missing
+
+LIST_HEADS = ["id", "month", "number", "status", "total", "currency", "finalized_at"]
+LINE_HEADS = ["n", "project", "offering", "price_class", "leases", "unit_seconds", "price_per_hour",
+              "amount", "currency"]  # fmt: skip
+
+
+@require_GET
+@page("billing.read")
+def invoices(request: PageRequest) -> HttpResponse:
+    listed = list(
+        Invoice.objects.filter(tenant=request.tenant).select_related("period").order_by("-period__span")
+    )
+    if request.GET.get("format") == "csv":
+        cells = [
+            [i.pk, i.period.label, str(i) if i.number else "", i.status, decimal_string(i.total, i.currency),
+             i.currency, i.finalized_at.isoformat() if i.finalized_at else ""] for i in listed
+        ]  # fmt: skip
+        return downloads.table("invoices", LIST_HEADS, cells)
+    context = {
+        "invoices": [(each, month_words(each)) for each in listed],
+        "draft": next((each for each in listed if each.status == InvoiceStatus.DRAFT), None),
+        "tenant": request.tenant,
+        "currency": request.tenant.currency,
+        "csv": f"{request.path}?format=csv",
+        "now": request.now,
+        "call": calls.get("/invoices"),
+    }
+    return render(request, "billing/invoices.html", context)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line as it is shown."""
+
+    line: InvoiceLine
+    what: str
+    sub: str
+    nano_per_hour: int
+    url: str
+
+
+@require_GET
+@page("billing.read")
+def invoice(request: PageRequest, invoice_id: str) -> HttpResponse:
+    found = Invoice.objects.filter(tenant=request.tenant, pk=invoice_id).select_related("period").first()
+    if found is None:
+        raise Missing("There is no such invoice here.", fix="Look it up in the list of invoices.")
+    rows = lines_of(found)
+    if request.GET.get("format") == "csv":
+        return downloads.table(f"invoice-{found}".replace(" ", "-"), LINE_HEADS, cells(found, rows))
+    asked = request.GET.get("line", "")
+    at = next((i for i, row in enumerate(rows) if str(row.line.n) == asked), None)
+    path = f"/invoices/{found.pk}"
+    context: dict[str, Any] = {
+        "invoice": found,
+        "month": month_words(found),
+        "rows": rows,
+        "seconds": sum(row.line.unit_seconds for row in rows),
+        "leases": sum(row.line.leases for row in rows),
+        "history": history(found),
+        "tenant": request.tenant,
+        "csv": f"{request.path}?format=csv",
+        "close": request.path,
+        "now": request.now,
+        "call": calls.get(path),
+        "call_lines": calls.get(f"{path}/lines"),
+    }
+    if at is not None:
+        context |= {
+            "told": explained(found, rows[at]),
+            "row": rows[at],
+            "at": at + 1,
+            "previous": rows[at - 1].url if at else "",
+            "next": rows[at + 1].url if at + 1 < len(rows) else "",
+            "call_explain": calls.get(f"{path}/lines/{rows[at].line.n}/explain"),
+        }
+    return render(request, "billing/invoice.html", context)
+
+
+def month_words(invoice: Invoice) -> str:
+    return f"{datetime.fromisoformat(invoice.period.label + '-01'):%B %Y}"
+
+
+def lines_of(invoice: Invoice) -> list[Row]:
+    """Return the lines with the names of what they charge for; four queries."""
+    lines = list(InvoiceLine.objects.filter(invoice=invoice).order_by("n"))
+    sold = {o.pk: o for o in Offering.objects.filter(pk__in={line.offering_id for line in lines})}
+    names = dict(Project.objects.filter(pk__in={line.project_id for line in lines}).values_list("pk", "name"))
+    prices = {v.pk: v for v in PriceVersion.objects.filter(pk__in={line.price_version_id for line in lines})}
+    span = invoice.period.span
+    found = []
+    for line in lines:
+        offering, price = sold[line.offering_id], prices[line.price_version_id]
+        many = f"{line.leases} lease{'s' if line.leases != 1 else ''}"
+        since = price.valid.lower if price.valid.lower > span.lower else None
+        until = price.valid.upper if price.valid.upper and price.valid.upper < span.upper else None
+        when = f", from {day(since)}" if since else ""
+        when += f", until {day(until)}" if until else ""
+        found.append(
+            Row(
+                line=line,
+                what=offering.label,
+                sub=f"{names.get(line.project_id, line.project_id)} · {many} · "
+                f"{offering.price_class.replace('_', '-')}{when}",
+                nano_per_hour=price.nano_per_hour,
+                url=f"{reverse('invoice', args=[invoice.pk])}?line={line.n}",
+            )
+        )
+    return found
+
+
+def day(at: datetime) -> str:
+    here = timezone.localtime(at)
+    return f"{here.day} {here:%b}"
+
+
+def history(invoice: Invoice) -> list[tuple[str, str, datetime]]:
+    """Return what has happened to the invoice, newest first: (state, words, when)."""
+    found = [("requested", "Brought up to the charges there are", invoice.refreshed_at)]
+    if invoice.period.closed_at:
+        found.append(("closing", "Month closed: every second of it is charged", invoice.period.closed_at))
+    if invoice.finalized_at:
+        found.append(("finalized", f"Finalized as {invoice}; it never changes again", invoice.finalized_at))
+    return sorted(found, key=lambda each: each[2], reverse=True)
+
+
+def cells(invoice: Invoice, rows: list[Row]) -> list[list[object]]:
+    return [
+        [row.line.n, row.line.project_id, row.what, row.sub, row.line.leases, row.line.unit_seconds,
+         fixed_point(row.nano_per_hour, 9), decimal_string(row.line.minor, invoice.currency), invoice.currency]
+        for row in rows
+    ]  # fmt: skip
+
+
+def explained(invoice: Invoice, row: Row) -> Any:
+    return None

@@ -1,0 +1,166 @@
+"""Launch: one page on which one says what, how and until when, beside a quote that follows every change."""
+
+from datetime import timedelta
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from django.contrib import messages
+from django.http import HttpResponse, HttpResponseRedirect, QueryDict
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods
+
+from billing.portal import calls, rail, shelf, wishes
+from billing.portal.pages import PageRequest, may, must, page
+from billing.portal.shelf import Item, Sold
+from broker.models import Lease
+from broker.services.leases import request as asking
+from ports import ids
+from tenants.services import answers
+from tenants.services.refusals import Refused
+
+
+@require_http_methods(["GET", "POST"])
+@page("leases.read")
+def launch(request: PageRequest) -> HttpResponse:
+    asked = request.POST if request.method == "POST" else again(request)
+    wish = wishes.read(request, asked)
+    all_items = shelf.items(shelf.sold(request))
+    each = pick(all_items, wish)
+    if each is None:
+        return render(request, "billing/launch_empty.html", {"now": request.now})
+    wanted = wish.wanted(each.offering, ZoneInfo(request.tenant.time_zone))
+    if request.method == "POST":
+        must(request, "leases.write", request.project)
+        if not wish.errors and (done := start(request, wanted)):
+            return done
+    quote = rail.quote(request, each, wanted)
+    refused = ""
+    if quote.refused:
+        place, words = rail.complaint(quote.refused)
+        if place in ("name", "count", "lasts", "until"):
+            wish.errors.setdefault(place, words)
+        else:
+            refused = words
+    model = asked.get("model", each.offering.gpu_model_id)
+    shown = [item for item in all_items if model in ("all", item.offering.gpu_model_id)]
+    context: dict[str, Any] = {
+        "wish": wish,
+        "each": each,
+        "items": shown,
+        "several_regions": len({item.offering.region for item in shown}) > 1,
+        "models": models(all_items, model),
+        "model": model,
+        "classes": classes(all_items, each),
+        "images": wishes.IMAGES,
+        "quote": quote,
+        "others": rail.others(request, quote, all_items),
+        "refused": refused,
+        "stuck": bool(refused or wish.errors),
+        "may_write": may(request, "leases.write"),
+        "project": request.project,
+        "key": asked.get("key") or ids.secret(),
+        "now": request.now,
+        "call": calls.post("/leases", body(request, each, wish, wanted)),
+        "call_quote": calls.post("/quotes", body(request, each, wish, wanted), key=False),
+    }
+    failed = request.method == "POST"
+    return render(request, "billing/launch.html", context, status=409 if failed else 200)
+
+
+def again(request: PageRequest) -> QueryDict:
+    """Return what the address asks for; `again` names a lease whose terms are the first proposal."""
+    asked = request.GET.copy()
+    like = (
+        Lease.objects.for_tenant(request.tenant).filter(pk=asked.get("again", "")).select_related("offering")
+    )
+    if lease := like.first():
+        known = {image.image for image in wishes.IMAGES}
+        asked.setdefault("offering", lease.offering_id)
+        asked.setdefault("class", lease.offering.price_class)
+        asked.setdefault("count", str(lease.quantity))
+        asked.setdefault("lasts", wishes.written(timedelta(seconds=lease.max_duration_s)))
+        asked.setdefault("runs", lease.image if lease.image in known else "own")
+        asked.setdefault("image", lease.image)
+        asked.setdefault("command", lease.command)
+    return asked
+
+
+def pick(items: list[Item], wish: wishes.Wish) -> Sold | None:
+    """Return the offering the form names, on the terms it names; the first that has a free slice otherwise."""
+    for item in items:
+        if any(sold.offering.pk == wish.offering for sold in item.terms.values()):
+            chosen = next(s for s in item.terms.values() if s.offering.pk == wish.offering)
+            return item.terms.get(wish.price_class, chosen)
+    free = [item for item in items if item.free and item.nano_per_hour is not None]
+    slices = [item for item in free if item.offering.isolation != "device"]
+    found = next(iter(slices or free or items), None)
+    return found.terms.get(wish.price_class, found.first) if found else None
+
+
+def start(request: PageRequest, wanted: asking.Wanted) -> HttpResponse | None:
+    """Launch it once, however often the button was pressed; None when it is refused."""
+    stands_for = answers.Asked(
+        tenant_id=request.tenant.pk,
+        bearer=request.actor.id,
+        method="POST",
+        path=request.path,
+        key=request.POST.get("key", "")[:255] or ids.secret(),
+        digest=answers.digest_of({k: v for k, v in request.POST.items() if k != "csrfmiddlewaretoken"}),
+    )
+    if before := answers.find(stands_for):
+        return HttpResponseRedirect(before.headers["Location"])
+    try:
+        lease = asking.request(wanted, project=request.project, actor=request.actor, now=request.now)
+    except Refused:
+        return None
+    where = reverse("lease", args=[lease.pk])
+    answers.keep(stands_for, status=302, headers={"Location": where}, body="", now=request.now)
+    messages.success(request, f"{lease.name} is asked for. It is charged once it is active.")
+    return redirect(where)
+
+
+def models(items: list[Item], current: str) -> list[dict[str, Any]]:
+    """Return one choice per GPU model, with how many shapes of it are sold."""
+    known: dict[str, list[Item]] = {}
+    for item in items:
+        known.setdefault(item.offering.gpu_model_id, []).append(item)
+    found = [
+        {"value": value, "label": listed[0].model, "current": value == current}
+        for value, listed in known.items()
+    ]
+    return [*found, {"value": "all", "label": "All", "current": current == "all"}]
+
+
+def classes(items: list[Item], each: Sold) -> list[dict[str, Any]]:
+    """Return the terms the chosen shape is sold on."""
+    item = next(item for item in items if item.first.shape == each.shape)
+    words = {
+        "on_demand": "On-demand",
+        "spot": f"Spot \N{MINUS SIGN}{item.spot_saves} %",
+        "reserved": "Reserved",
+    }
+    return [
+        {"value": value, "label": words[value], "current": value == each.offering.price_class}
+        for value in words
+        if value in item.terms
+    ]
+
+
+def body(request: PageRequest, each: Sold, wish: wishes.Wish, wanted: asking.Wanted) -> dict[str, Any]:
+    """Return the form as the body of a call."""
+    filled: dict[str, Any] = {
+        "project": request.project.pk,
+        "offering": each.offering.pk,
+        "name": wish.name,
+        "quantity": wanted.quantity,
+        "max_duration_s": wanted.max_duration_s,
+        "image": wanted.image,
+    }
+    if wanted.end_date:
+        filled["end_date"] = wanted.end_date.isoformat()
+    if wanted.command:
+        filled["command"] = wanted.command
+    if wanted.same_node:
+        filled["same_node"] = True
+    return filled

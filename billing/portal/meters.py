@@ -1,0 +1,138 @@
+"""The money and the quotas that stand beside every thing: this month's spend, the burn, what is free."""
+
+from calendar import month_name
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo
+
+from billing.domain.money import MINUS, exponent_of, to_minor
+from billing.domain.periods import Period, month_of
+from billing.portal.pages import PageRequest, Scope
+from billing.services import spend
+from broker.services.quotas import shown, window_of
+from tenants.models import Project, Quota, QuotaKind
+
+WORDS = {
+    QuotaKind.UNITS.value: ("At once", "units"),
+    QuotaKind.GPU_SECONDS.value: ("This month", "unit hours"),
+    QuotaKind.BURN.value: ("Burn", "per hour"),
+}
+NANO = 10**9
+HOUR, DAY = timedelta(hours=1), timedelta(days=1)
+
+
+@dataclass(frozen=True)
+class Month:
+    """What has been spent this month, against last month's same stretch and against the burn quota."""
+
+    name: str
+    day: int
+    days: int
+    spent: int  # minor units
+    before: int  # minor units, the same stretch of last month
+    burn: int  # 10⁻⁹ units per hour, now
+    limit: int | None  # minor units: the burn quota all month long
+    ceiling: int | None  # 10⁻⁹ units per hour: the burn quota
+    currency: str
+
+    @property
+    def note(self) -> str:
+        return f"day {self.day} of {self.days}"
+
+    @property
+    def ring_words(self) -> str:
+        share = f"{self.spent * 100 // self.limit} %" if self.limit else "nothing"
+        return f"{share} of what the burn quota allows in {self.name} is spent, {self.note}"
+
+    @property
+    def change(self) -> str:
+        return changed(self.spent, self.before)
+
+
+@dataclass(frozen=True)
+class Bar:
+    """One quota as a bar, in the units it is counted in."""
+
+    kind: str
+    used: int
+    limit: int
+
+    @property
+    def label(self) -> str:
+        return WORDS[self.kind][0]
+
+    @property
+    def words(self) -> str:
+        return f"{shown(self.kind, self.used)} of {shown(self.kind, self.limit)} {WORDS[self.kind][1]}"
+
+    @property
+    def limit_words(self) -> str:
+        return f"{shown(self.kind, self.limit)} {WORDS[self.kind][1]}"
+
+    @property
+    def free(self) -> str:
+        return shown(self.kind, max(self.limit - self.used, 0))
+
+    @property
+    def style(self) -> str:
+        if self.used >= self.limit:
+            return "fill bad"
+        return "fill wait" if self.used * 10 >= self.limit * 9 else "fill"
+
+
+def changed(present: int, past: int) -> str:
+    """Write by how much an amount differs from another, in percent; nothing without one to compare with."""
+    if not past:
+        return ""
+    tenths = (abs(present - past) * 2000 + past) // (2 * past)
+    return f"{'+' if present >= past else MINUS}{tenths // 10}.{tenths % 10} %"
+
+
+def spent(scope: Scope, *, now: datetime) -> int:
+    """Return what the projects spent this month, in minor units."""
+    present = month_of(scope.tenant.time_zone, now)
+    exact = spend.between(scope.tenant, present.start, now, scope.ids)
+    return to_minor(exact, exponent_of(scope.tenant.currency))
+
+
+def month(request: PageRequest) -> Month:
+    """Return this month's money of the open project; constant in the number of leases."""
+    tenant, now = request.tenant, request.now
+    present = month_of(tenant.time_zone, now)
+    past = month_of(tenant.time_zone, present.start - HOUR)
+    places, ids = exponent_of(tenant.currency), request.scope.ids
+    hours = (present.end - present.start) // HOUR
+    ceiling = next(
+        (bar.limit for bar in quotas(request.project, now=now) if bar.kind == QuotaKind.BURN), None
+    )
+    return Month(
+        name=month_name[now.astimezone(ZoneInfo(tenant.time_zone)).month],
+        day=now.astimezone(ZoneInfo(tenant.time_zone)).day,
+        days=(present.end - present.start + DAY / 2) // DAY,
+        spent=spent(request.scope, now=now),
+        before=to_minor(
+            spend.between(tenant, past.start, same_stretch(past, now - present.start), ids), places
+        ),
+        burn=spend.burning(ids, tenant, now=now),
+        limit=ceiling * hours * 10**places // NANO if ceiling else None,
+        ceiling=ceiling,
+        currency=tenant.currency,
+    )
+
+
+def same_stretch(past: Period, length: timedelta) -> datetime:
+    return min(past.start + length, past.end)
+
+
+def quotas(project: Project, *, now: datetime) -> list[Bar]:
+    """Return the tightest quota of each kind on the project's path; one query."""
+    tightest: dict[str, Bar] = {}
+    for quota in Quota.objects.filter(project_id__in=project.path).order_by("kind", "pk"):
+        passed = quota.kind == QuotaKind.GPU_SECONDS and quota.window_start != window_of(now)
+        bar = Bar(quota.kind, 0 if passed else quota.used, quota.soft_limit)
+        if (
+            bar.kind not in tightest
+            or bar.limit - bar.used < tightest[bar.kind].limit - tightest[bar.kind].used
+        ):
+            tightest[bar.kind] = bar
+    return [tightest[kind] for kind in WORDS if kind in tightest]

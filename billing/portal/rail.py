@@ -1,0 +1,213 @@
+"""The live quote beside the launch form: price, at most, quota left, where it would lie, and what else there is."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from django.db import transaction
+
+from billing.domain.money import Money
+from billing.domain.pricing import at_most
+from billing.portal import meters, seats
+from billing.portal.pages import PageRequest
+from billing.portal.seats import Drawing
+from billing.portal.shelf import Item, Sold
+from broker.services import capacity
+from broker.services.catalogue import profile_of
+from broker.services.leases import request as asking
+from broker.services.leases.request import Wanted
+from broker.services.leases.standing import starts
+from broker.services.quotas import shown
+from tenants.models import QuotaKind
+from tenants.services.refusals import Invalid, Refused
+
+FEW = 5  # starts below which a distribution says nothing
+BARS = 14
+
+
+@dataclass(frozen=True)
+class Starts:
+    """How long starts took, as bars of a second, and where the slowest tenth begins."""
+
+    counts: tuple[int, ...]
+    split: int
+    p50: int
+    p90: int
+    first: int
+    many: int
+
+
+@dataclass(frozen=True)
+class Other:
+    """Something else that could be launched, with the difference it makes."""
+
+    icon: str
+    words: str
+    sub: str
+    url: str
+    nano_per_hour: int
+    more: int  # minor units more over the whole time; less where negative
+    currency: str
+
+
+@dataclass(frozen=True)
+class Quote:
+    """One answer to "may I have this, and for how much"; nothing of it is stored."""
+
+    sold: Sold
+    wanted: Wanted
+    currency: str
+    nano_per_hour: int | None  # for all slices together
+    most: Money | None
+    units: int  # milli-units it takes
+    quota: meters.Bar | None
+    drawings: tuple[Drawing, ...] = ()
+    fits: bool = False
+    starts: Starts | None = None
+    ends: datetime | None = None
+    refused: Refused | None = None
+    others: tuple[Other, ...] = field(default=())
+
+    @property
+    def starts_words(self) -> str:
+        known = self.starts
+        return (
+            f"{known.many} starts: half within {known.p50} s, nine of ten within {known.p90} s"
+            if known
+            else ""
+        )
+
+    @property
+    def left(self) -> str:
+        """Units of quota that stay free after it."""
+        if self.quota is None:
+            return ""
+        return shown(self.quota.kind, max(self.quota.limit - self.quota.used - self.units, 0))
+
+    @property
+    def length(self) -> timedelta:
+        return timedelta(seconds=self.wanted.max_duration_s)
+
+
+def quote(request: PageRequest, each: Sold, wanted: Wanted) -> Quote:
+    """Reckon the quote; asks every gate in a transaction that is undone, so that nothing is taken."""
+    offering = each.offering
+    nano = each.nano_per_hour * wanted.quantity if each.nano_per_hour is not None else None
+    seating = capacity.preview(
+        offering, quantity=min(wanted.quantity, asking.MAX_QUANTITY), same_node=wanted.same_node
+    )
+    bars = meters.quotas(request.project, now=request.now)
+    return Quote(
+        sold=each,
+        wanted=wanted,
+        currency=request.tenant.currency,
+        nano_per_hour=nano,
+        most=most(each, wanted, request.tenant.currency),
+        units=offering.milli_units * wanted.quantity,
+        quota=next((bar for bar in bars if bar.kind == QuotaKind.UNITS), None),
+        drawings=tuple(seats.previewed(seating, profile=profile_of(offering).name)) if seating else (),
+        fits=seating is not None,
+        starts=distribution(starts(request.tenant.pk, offering)),
+        ends=earliest_end(request, wanted),
+        refused=trial(request, wanted),
+    )
+
+
+def trial(request: PageRequest, wanted: Wanted) -> Refused | None:
+    """Ask for it in earnest and undo it: what would be refused on the button is refused here."""
+    with transaction.atomic():
+        try:
+            asking.request(wanted, project=request.project, actor=request.actor, now=request.now)
+        except Refused as refusal:
+            return refusal
+        finally:
+            transaction.set_rollback(True)
+    return None
+
+
+def most(each: Sold, wanted: Wanted, currency: str) -> Money | None:
+    """Return what it costs at most: its whole time at today's price, rounded up."""
+    if each.nano_per_hour is None or wanted.quantity < 1 or wanted.max_duration_s < 0:
+        return None
+    minor = at_most(
+        wanted.max_duration_s, quantity=wanted.quantity, nano_per_hour=each.nano_per_hour, currency=currency
+    )
+    return Money(minor, currency)
+
+
+def earliest_end(request: PageRequest, wanted: Wanted) -> datetime:
+    by_duration = request.now + timedelta(seconds=wanted.max_duration_s)
+    return min(by_duration, wanted.end_date) if wanted.end_date else by_duration
+
+
+def distribution(took: Sequence[int]) -> Starts | None:
+    """Count starts by the second; the rare slow ones beyond the last bar are part of it."""
+    if len(took) < FEW:
+        return None
+    p50, p90 = took[len(took) // 2], took[len(took) * 9 // 10]
+    width = max(1, -(-(took[-1] - took[0] + 1) // BARS))
+    counts = [0] * ((took[-1] - took[0]) // width + 1)
+    for each in took:
+        counts[(each - took[0]) // width] += 1
+    return Starts(tuple(counts), (p90 - took[0]) // width + 1, p50, p90, took[0], len(took))
+
+
+def complaint(refusal: Refused) -> tuple[str, str]:
+    """Return the field a refusal belongs to (none: the quote itself) and what to say there."""
+    names = {"quantity": "count", "max_duration_s": "lasts", "end_date": "until"}
+    place = names.get(refusal.field, refusal.field) if isinstance(refusal, Invalid) else ""
+    return place, f"{refusal.detail} {refusal.fix.text}"
+
+
+def others(request: PageRequest, asked: Quote, shelf: Sequence[Item]) -> tuple[Other, ...]:
+    """Return up to three things that could start now: on other terms, cheaper, and larger."""
+    mine = asked.sold
+    count = max(asked.wanted.quantity, 1)
+    now = [
+        s for item in shelf for s in item.terms.values() if s.free >= count and s.nano_per_hour is not None
+    ]
+    memory, price = mine.offering.memory_gb, mine.nano_per_hour or 0
+    same = [s for s in now if s.shape == mine.shape and s.offering.pk != mine.offering.pk]
+    rest = [s for s in now if s.shape != mine.shape and s.offering.price_class == mine.offering.price_class]
+    enough = [s for s in rest if s.offering.memory_gb >= memory]
+    cheaper = sorted(
+        (s for s in rest if (s.nano_per_hour or 0) < price),
+        key=lambda s: (-s.offering.memory_gb, s.nano_per_hour),
+    )
+    larger = sorted(
+        (s for s in enough if s.offering.memory_gb > memory),
+        key=lambda s: (s.nano_per_hour, s.offering.memory_gb),
+    )
+    picks: list[tuple[str, Sold]] = []
+    for icon, candidates in (
+        ("coin-euro", same),
+        (
+            "arrow-down-right",
+            sorted((s for s in cheaper if s in enough), key=lambda s: s.nano_per_hour or 0) or cheaper,
+        ),
+        ("bolt", larger),
+    ):
+        found = next((s for s in candidates if s not in [p for _, p in picks]), None)
+        if found:
+            picks.append((icon, found))
+    return tuple(other(request, icon, s, asked) for icon, s in picks)
+
+
+def other(request: PageRequest, icon: str, instead: Sold, asked: Quote) -> Other:
+    offering, nano = instead.offering, instead.nano_per_hour or 0
+    there, here = most(instead, asked.wanted, asked.currency), asked.most
+    same = instead.shape == asked.sold.shape
+    region = f", {offering.region}" if offering.region != asked.sold.offering.region else ""
+    query = request.GET.copy() if request.method == "GET" else request.POST.copy()
+    for name in ("csrfmiddlewaretoken", "key"):
+        query.pop(name, None)
+    query["offering"], query["class"] = offering.pk, offering.price_class
+    return Other(
+        icon=icon,
+        words=f"The same as {instead.terms}" if same else f"{offering.label}{region}",
+        sub=f"{instead.free} free now" if same else f"{offering.memory_gb} GB, {instead.free} free now",
+        url=f"?{query.urlencode()}",
+        nano_per_hour=nano * max(asked.wanted.quantity, 1),
+        more=(there.minor if there else 0) - (here.minor if here else 0),
+        currency=asked.currency,
+    )

@@ -1,0 +1,55 @@
+"""What the frame of every page tells about money: burn now, spent this month, what runs and what waits."""
+
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from django.db.models import Count
+from django.urls import reverse
+
+from billing.domain.money import exponent_of, half_up
+from billing.domain.money import shown as written
+from billing.portal import meters
+from billing.portal.pages import Scope, scope_of
+from billing.services import spend
+from broker.domain.states import LeaseState
+from ports import clock
+
+S = LeaseState
+WAITS = (S.REQUESTED, S.QUEUED)
+
+
+def figures(request: Any) -> dict[str, Any]:
+    """Return counts and meters for a visitor inside a tenant; nothing anywhere else. At most four queries."""
+    if getattr(request, "project", None) is None or not hasattr(request, "tenant"):
+        return {}
+    scope = scope_of(request)
+    now = getattr(request, "now", None) or clock.now()
+    counts = live(scope)
+    running, waiting = counts.get(S.ACTIVE, 0), sum(counts.get(state, 0) for state in WAITS)
+    return {
+        "counts": {"leases": sum(counts.values()), **({"queue": waiting} if waiting else {})},
+        "meters": told(scope, now=now, running=running),
+        "search_url": reverse("leases"),
+        "search_hint": "Search leases",
+    }
+
+
+def live(scope: Scope) -> dict[str, int]:
+    """Count by state what is not over."""
+    return dict(scope.leases().live().values_list("state").annotate(Count("pk")).order_by())
+
+
+def told(scope: Scope, *, now: Any, running: int) -> list[dict[str, Any]]:
+    currency = scope.tenant.currency
+    month = now.astimezone(ZoneInfo(scope.tenant.time_zone))
+    burn = half_up(
+        spend.burning(scope.ids, scope.tenant, now=now), meters.NANO // 10 ** exponent_of(currency)
+    )
+    return [
+        {"label": "Burn now", "value": written(burn, currency), "unit": "/h",
+         "href": f"{reverse('leases')}?state=active"},
+        {"label": f"Spent in {month:%B}", "value": written(meters.spent(scope, now=now), currency),
+         "href": reverse("spend")},
+        {"label": "Running", "value": str(running), "sub": "lease" if running == 1 else "leases",
+         "href": f"{reverse('leases')}?state=active"},
+    ]  # fmt: skip

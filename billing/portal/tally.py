@@ -1,0 +1,115 @@
+"""What a stretch of time came to, group by group, rounded as the invoice rounds: once per line."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from billing.domain.money import exponent_of, to_minor
+from billing.portal.pages import PageRequest
+from billing.services import spend
+from billing.services.spend import Line
+from broker.models import Offering
+
+SERIES = ("f1", "f5", "f3", "f2", "f4", "f6")  # f6 is always "other"
+NAMED = len(SERIES) - 1
+
+
+@dataclass(frozen=True)
+class Group:
+    """One offering or project: what it came to, and for how long it was held."""
+
+    key: str
+    name: str
+    minor: int
+    unit_seconds: int
+    kind: str = ""  # the colour of its series
+
+    @property
+    def tenths_of_hours(self) -> int:
+        return (self.unit_seconds * 10 + 1800) // 3600
+
+    @property
+    def hours(self) -> str:
+        return f"{self.tenths_of_hours // 10:,}.{self.tenths_of_hours % 10}"
+
+
+@dataclass(frozen=True)
+class Tally:
+    """All groups, largest first, and their sum, which is the invoice's to the cent."""
+
+    groups: tuple[Group, ...]
+    currency: str
+
+    @property
+    def minor(self) -> int:
+        return sum(group.minor for group in self.groups)
+
+    @property
+    def hours(self) -> str:
+        return Group("", "", 0, sum(group.unit_seconds for group in self.groups)).hours
+
+    @property
+    def series(self) -> list[tuple[str, Group]]:
+        """The groups that get a colour of their own; whatever else there is comes last, as one."""
+        named = [(kind, group) for kind, group in zip(SERIES, self.groups[:NAMED], strict=False)]
+        rest = self.groups[NAMED:]
+        if rest:
+            named.append((SERIES[-1], Group("", "Other", sum(g.minor for g in rest), 0)))
+        return named
+
+    def minor_of(self, key: str) -> int:
+        return next((group.minor for group in self.groups if group.key == key), 0)
+
+    def share(self, group: Group) -> str:
+        """A group's part of the whole in percent, with one decimal."""
+        tenths = (2000 * group.minor + self.minor) // (2 * self.minor) if self.minor else 0
+        return f"{tenths // 10}.{tenths % 10} %"
+
+
+def tally(request: PageRequest, since: datetime, until: datetime, *, group: str) -> Tally:
+    """Return what the open project came to in [since, until); two queries."""
+    currency = request.tenant.currency
+    if until <= since:
+        return Tally((), currency)
+    lines = spend.by_line(request.tenant, since, until, request.scope.ids)
+    sold = offerings(request)
+    wanted = request.GET.get("class", "")
+    if wanted in ("on_demand", "spot"):
+        lines = [line for line in lines if sold[line.offering].price_class == wanted]
+    names = {p.pk: p.name for p in request.projects} if group == "project" else named(sold)
+    sums: dict[str, list[Line]] = {}
+    for line in lines:
+        sums.setdefault(line.project if group == "project" else line.offering, []).append(line)
+    places = exponent_of(currency)
+    found = [
+        Group(
+            key=key,
+            name=names.get(key, "archived project"),
+            minor=sum(to_minor(line.exact_num, places) for line in same),
+            unit_seconds=sum(line.unit_seconds for line in same),
+        )
+        for key, same in sums.items()
+    ]
+    ordered = sorted(found, key=lambda each: (-each.minor, each.name, each.key))
+    coloured = [
+        Group(each.key, each.name, each.minor, each.unit_seconds, SERIES[min(i, NAMED)])
+        for i, each in enumerate(ordered)
+    ]
+    return Tally(tuple(coloured), currency)
+
+
+def offerings(request: PageRequest) -> dict[str, Offering]:
+    """Return every offering by id, read once per request."""
+    if not hasattr(request, "_offerings"):
+        request._offerings = {each.pk: each for each in Offering.objects.all()}  # type: ignore[attr-defined]
+    return request._offerings  # type: ignore[attr-defined, no-any-return]
+
+
+def named(sold: dict[str, Offering]) -> dict[str, str]:
+    """Return what tells offerings apart: label, spot, and the region where several sell the same."""
+    labels = [(o.label, o.price_class) for o in sold.values()]
+    return {
+        o.pk: o.label
+        + (", spot" if o.price_class == "spot" else "")
+        + (f", {o.region}" if labels.count((o.label, o.price_class)) > 1 else "")
+        for o in sold.values()
+    }

@@ -1,0 +1,131 @@
+"""The launch form: what its fields mean, and what is wrong with them, said beside the field."""
+
+import re
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo
+
+from django.http import QueryDict
+
+from billing.portal.pages import PageRequest
+from broker.models import Offering
+from broker.services.leases.request import Wanted
+
+PART = re.compile(r"(\d{1,7})\s*(d|day|days|h|hour|hours|min|m|minute|minutes|s)?", re.ASCII)
+SECONDS = {"d": 86_400, "h": 3600, "m": 60, "s": 1}
+FIRST = "8 h"
+
+
+@dataclass(frozen=True)
+class Image:
+    """A workload many people start with."""
+
+    image: str
+    label: str
+    icon: str
+
+    @property
+    def tag(self) -> str:
+        return self.image.rpartition("/")[2]
+
+
+IMAGES = (
+    Image("pytorch/pytorch:2.9-cuda13", "PyTorch", "flame"),
+    Image("jupyter/pytorch-notebook", "JupyterLab", "notebook"),
+    Image("vllm/vllm-openai", "vLLM", "message-chatbot"),
+)
+
+
+@dataclass
+class Wish:
+    """The form as it was filled in: every value as written, and an error for each that cannot be meant."""
+
+    offering: str
+    price_class: str
+    name: str
+    count: str
+    same_node: bool
+    runs: str  # one of IMAGES, or "own"
+    image: str
+    command: str
+    lasts: str
+    until: str
+    errors: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def own_image(self) -> bool:
+        return self.runs == "own"
+
+    def wanted(self, offering: Offering, zone: ZoneInfo) -> Wanted:
+        """Return the request it stands for; notes the errors of fields that cannot be read."""
+        quantity = self._count()
+        lasts = seconds(self.lasts)
+        if lasts is None:
+            self.errors["lasts"] = "That is no length of time. Write 90 min, 8 h or 1 d 12 h."
+        return Wanted(
+            offering_id=offering.pk,
+            name=self.name,
+            max_duration_s=lasts or SECONDS["h"],
+            quantity=quantity,
+            same_node=self.same_node and quantity > 1,
+            end_date=self._until(zone),
+            image=self.image.strip() if self.own_image else self.runs,
+            command=self.command.strip(),
+        )
+
+    def _count(self) -> int:
+        if self.count.isascii() and self.count.isdigit() and len(self.count) <= 6:
+            return int(self.count)
+        self.errors["count"] = "That is no whole number. Write how many slices start together."
+        return 1
+
+    def _until(self, zone: ZoneInfo) -> datetime | None:
+        if not self.until:
+            return None
+        try:
+            return datetime.fromisoformat(self.until).replace(tzinfo=zone)
+        except ValueError:
+            self.errors["until"] = "That is no date and time. Choose one, or leave it empty."
+            return None
+
+
+def read(request: PageRequest, asked: QueryDict) -> Wish:
+    """Read the form from what was sent, with what most people want where nothing was."""
+    return Wish(
+        offering=asked.get("offering", ""),
+        price_class=asked.get("class", ""),
+        name=asked.get("name", "").strip() or suggested(request),
+        count=asked.get("count", "1").strip() or "1",
+        same_node="same_node" in asked,
+        runs=asked.get("runs", IMAGES[0].image),
+        image=asked.get("image", "")[:300],
+        command=asked.get("command", "")[:2000],
+        lasts=asked.get("lasts", FIRST).strip(),
+        until=asked.get("until", "").strip(),
+    )
+
+
+def suggested(request: PageRequest) -> str:
+    """Return a name that nobody minds: who, and when."""
+    here = request.now.astimezone(ZoneInfo(request.tenant.time_zone))
+    who = re.sub(r"[^a-z0-9]+", "-", request.actor.label.partition("@")[0].lower()).strip("-")
+    return f"{who}-{here:%m%d-%H%M}"
+
+
+def seconds(text: str) -> int | None:
+    """Read a length of time as people write it: 8 h, 90 min, 1 d 12 h; a bare number counts hours."""
+    rest, total, found = text.strip().lower().replace(",", " "), 0, False
+    while rest:
+        part = PART.match(rest)
+        if part is None:
+            return None
+        unit = (part[2] or "h")[0]
+        total, found, rest = total + int(part[1]) * SECONDS[unit], True, rest[part.end() :].lstrip()
+    return total if found else None
+
+
+def written(length: timedelta) -> str:
+    """Write a length as the field takes it."""
+    minutes = int(length.total_seconds()) // 60
+    hours, rest = divmod(minutes, 60)
+    return f"{hours} h {rest} min" if hours and rest else f"{hours} h" if hours else f"{minutes} min"
