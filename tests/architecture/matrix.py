@@ -9,7 +9,8 @@ To add an address, write one line in ROWS: its route exactly as `urls.py` compos
 
 * `api(noun, …)`: a collection under /api/v1/; `noun` is the scope a token needs (`noun:read`, `noun:write`).
 * `page(…)`: a portal page of the open tenant. `ops(…)`: an operators' page. `account()`: whoever is signed in.
-  `anybody()`: open to all.
+  `anybody()`: open to all. `shared(noun, …)`: an id under /api/v1/ that is the same for every tenant.
+  `fleet()`: an address under /api/v1/ that is there for operators' sessions only.
 * methods name the roles that are let in; any method not named must answer 405. Being let in means any answer
   but 401, 403, 404 and 5xx: an empty body may well be refused with 400.
 * `thing` names a function in THINGS that makes the row whose id stands in the address, in a given world.
@@ -22,12 +23,15 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
+from broker.models import Node, Offering
+from broker.services.leases.request import Wanted, request
 from tenants.domain.roles import Role
 from tenants.models import AuditEvent, Quota, QuotaKind, User
 from tenants.services import invitations, members, quotas, tokens, walls
 from tenants.services.actors import SYSTEM
 from tests.tenants.people import ALL as EVERYTHING
 from tests.tenants.people import World, moment
+from tests.world import fleet as rack_up
 
 ALL = frozenset({"viewer", "member", "billing", "admin", "owner"})
 WORKERS = frozenset({"member", "admin", "owner"})
@@ -62,6 +66,14 @@ def page(*, thing: str = "", body: Body | None = None, **methods: frozenset[str]
 
 def ops(*, thing: str = "", body: Body | None = None, **methods: frozenset[str]) -> Row:
     return Row("ops", methods, "", thing, body)
+
+
+def shared(noun: str, *, thing: str, **methods: frozenset[str]) -> Row:
+    return Row("shared", methods, noun, thing)
+
+
+def fleet(*, thing: str = "") -> Row:
+    return Row("fleet", {"GET": STAFF}, "", thing)
 
 
 def account(*methods: str, thing: str = "") -> Row:
@@ -120,7 +132,29 @@ def a_quota(world: World) -> str:
     return str(quota.pk)
 
 
+def an_offering() -> Offering:
+    if not Offering.objects.exists():
+        rack_up(now=moment())
+    return Offering.objects.select_related("gpu_model").filter(profile="1g.10gb", state="published")[0]
+
+
+def a_lease(world: World) -> str:
+    wanted = Wanted(offering_id=an_offering().pk, name="of the matrix", max_duration_s=3600)
+    return str(request(wanted, project=world.root, actor=SYSTEM, now=moment()).pk)
+
+
+def a_node() -> Node:
+    an_offering()
+    return Node.objects.all()[0]
+
+
 THINGS: dict[str, Thing] = {
+    "lease": in_its_tenant(a_lease),
+    "offering": lambda world: str(an_offering().pk),
+    "gpu model": lambda world: str(an_offering().gpu_model_id),
+    "cluster": lambda world: str(a_node().cluster_id),
+    "node": lambda world: str(a_node().pk),
+    "gpu": lambda world: str(a_node().gpus.all()[0].pk),
     "tenant": lambda world: str(world.tenant.pk),
     "project": lambda world: str(world.child(f"thing-{moment().timestamp()}").pk),
     "member": in_its_tenant(a_member),
@@ -202,6 +236,38 @@ ROWS: dict[str, Row] = {
     "api/v1/quota-usage": api("quotas", GET=ALL),
     "api/v1/audit-events": api("audit", GET=LEADERS),
     "api/v1/audit-events/<str:pk>": api("audit", thing="event", GET=LEADERS),
+    # leases and what is on sale, over the API
+    "api/v1/leases": api(
+        "leases",
+        GET=ALL,
+        POST=WORKERS,
+        body=lambda w: {
+            "name": "new",
+            "project": w.root.pk,
+            "offering": an_offering().pk,
+            "max_duration_s": 3600,
+        },
+    ),
+    "api/v1/leases/<str:pk>": api(
+        "leases", thing="lease", GET=ALL, PATCH=WORKERS, DELETE=WORKERS, body=lambda w: {"name": "new"}
+    ),
+    "api/v1/leases/<str:pk>/release": api("leases", thing="lease", POST=WORKERS),
+    "api/v1/leases/<str:pk>/extend": api("leases", thing="lease", POST=WORKERS),
+    "api/v1/leases/<str:pk>/transitions": api("leases", thing="lease", GET=ALL),
+    "api/v1/leases/<str:pk>/allocations": api("leases", thing="lease", GET=ALL),
+    "api/v1/queue-entries": api("leases", GET=ALL),
+    "api/v1/events": api("leases", GET=ALL),
+    "api/v1/offerings": api("offerings", GET=ALL),
+    "api/v1/offerings/<str:pk>": shared("offerings", thing="offering", GET=ALL),
+    "api/v1/offerings/<str:pk>/availability": shared("offerings", thing="offering", GET=ALL),
+    "api/v1/gpu-models": api("offerings", GET=ALL),
+    "api/v1/gpu-models/<str:pk>": shared("offerings", thing="gpu model", GET=ALL),
+    "api/v1/clusters": fleet(),
+    "api/v1/clusters/<str:pk>": fleet(thing="cluster"),
+    "api/v1/nodes": fleet(),
+    "api/v1/nodes/<str:pk>": fleet(thing="node"),
+    "api/v1/gpus": fleet(),
+    "api/v1/gpus/<str:pk>": fleet(thing="gpu"),
     # tenants, in the portal
     "join/<str:secret>/": anybody("GET", "POST", thing="link", writes_on_get=True),
     "start/": account("GET", "POST"),

@@ -23,6 +23,7 @@ from tests.tenants.people import World, moment
 
 pytestmark = pytest.mark.django_db
 
+BY_TOKEN = ("api", "shared")
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 SAFE = ("GET", "HEAD", "OPTIONS")
 CANARY = b"anzibar"  # in every name of the other tenant
@@ -126,13 +127,13 @@ class Knock:
         self.row, self.visitor, self.method, self.path = row, visitor, method, path
         client = Client(raise_request_exception=False)
         headers = {"X-Request-ID": "matrix", "If-Match": "*", "Idempotency-Key": "matrix"}
-        bearer = row.kind == "api" and visitor in who.tokens
+        bearer = row.kind in BY_TOKEN and visitor in who.tokens
         if bearer:
             headers["Authorization"] = f"Bearer {who.tokens[visitor]}"
         elif visitor in who.sessions:
             client.cookies.load(who.sessions[visitor])
         body = more.get("body")
-        if row.kind == "api":
+        if row.kind in BY_TOKEN:
             form: dict[str, Any] = {"data": json.dumps(body or {}), "content_type": "application/json"}
         else:
             form = {"data": ""}
@@ -183,7 +184,7 @@ def judge(knock: Knock, *, seen: bool, allowed: bool) -> None:
     if visitor not in ("foreign owner", "staff"):
         knock.expect(CANARY not in knock.content, why="it shows another tenant's words")
     if visitor in ("anonymous", "removed member"):
-        if row.kind == "api":
+        if row.kind in BY_TOKEN:
             knock.expect(knock.status == 401, why="nobody is signed in")
         else:
             knock.expect(knock.status == 302, why="they must sign in, or belong to no tenant")
@@ -244,6 +245,29 @@ def each_id(who: Visitors, route: str, row: Row, visitor: str, method: str, allo
         if visitor not in ("anonymous", "removed member"):
             knock.expect(knock.status in (404, 403) and not knock.written, why="the id is malformed")
             knock.expect(knock.status == 404 or not allowed, why="the id is malformed")
+
+
+def test_what_all_tenants_share_is_the_same_for_each(who: Visitors) -> None:
+    for route, row in rows("shared"):
+        own, _ = who.thing(row, route)
+        for method in row.methods:
+            for visitor in API_VISITORS:
+                allowed = visitor in ("anonymous", "removed member") or let_in(row, visitor, method)
+                judge(
+                    Knock(who, row, visitor, method, routes.address(route, *own)), seen=True, allowed=allowed
+                )
+            for wrong in MALFORMED:
+                knock = Knock(who, row, "owner", method, routes.address(route, wrong))
+                knock.expect(knock.status == 404, why="there is no such thing")
+
+
+def test_the_fleet_is_there_for_operators_only(who: Visitors) -> None:
+    for route, row in rows("fleet"):
+        path = with_own(who, route, row)
+        for visitor in ("anonymous", *sorted(ALL), "foreign owner", "suspended", "removed member", "staff"):
+            knock = Knock(who, row, visitor, "GET", path)
+            wanted = {"anonymous": 401, "staff": 200}.get(visitor, 404)
+            knock.expect(knock.status == wanted and not knock.written, why=f"it should be {wanted}")
 
 
 PAGE_VISITORS = ("anonymous", "removed member", *sorted(ALL), "suspended", "foreign owner", "staff")
@@ -326,10 +350,10 @@ def test_open_pages_break_for_nobody(who: Visitors) -> None:
 
 
 def test_methods_that_are_not_in_the_table_are_refused(who: Visitors) -> None:
-    for route, row in rows("api", "page", "ops"):
+    for route, row in rows("api", "page", "ops", "shared", "fleet"):
         path = with_own(who, route, row)
         for method in set(METHODS) - set(row.methods):
-            knock = Knock(who, row, "staff" if row.kind == "ops" else "owner", method, path)
+            knock = Knock(who, row, "staff" if row.kind in ("ops", "fleet") else "owner", method, path)
             knock.expect(knock.status == 405, why="the table does not know this method")
             knock.expect(not knock.written or row.kind == "ops", why="nothing may be written")
 
@@ -396,7 +420,7 @@ def test_a_session_changes_nothing_without_the_forms_secret(who: Visitors) -> No
         path = with_own(who, route, row)
         for method in set(row.methods) - set(SAFE):
             client = Client(enforce_csrf_checks=True, raise_request_exception=False)
-            client.cookies.load(who.sessions["staff" if row.kind == "ops" else "owner"])
+            client.cookies.load(who.sessions["staff" if row.kind in ("ops", "fleet") else "owner"])
             with undone() as written:
                 answer = client.generic(method, path, "{}", content_type="application/json")
             assert answer.status_code == 403, (method, path, answer.status_code)

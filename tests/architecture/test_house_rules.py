@@ -1,0 +1,141 @@
+"""The rules of the house that a machine can check."""
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+FLOORS = ("config", "billing", "broker", "tenants", "ports")
+BANNED_NAMES = {"utils", "helpers", "common", "misc", "lib", "core", "handlers", "processors", "managers"}
+OWN_MOMENT = {"broker/services/proofs.py": "each proof is dated at its own moment"}
+SERVICE_ROOMS = ("services", "domain")
+
+
+def sources(*folders: str) -> list[Path]:
+    return [
+        path
+        for folder in folders
+        for path in sorted((ROOT / folder).rglob("*.py"))
+        if "migrations" not in path.parts and "__pycache__" not in path.parts
+    ]
+
+
+def trees(*folders: str) -> Iterator[tuple[Path, ast.Module]]:
+    for path in sources(*folders):
+        yield path, ast.parse(path.read_text())
+
+
+def test_the_import_contract_is_kept() -> None:
+    found = subprocess.run(
+        [str(Path(sys.executable).parent / "lint-imports"), "--no-cache"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert found.returncode == 0, found.stdout
+
+
+def test_the_web_process_loads_no_cluster_and_no_science() -> None:
+    code = (
+        "import config.wsgi, sys;"
+        "print([m for m in ('kubernetes', 'sklearn', 'ortools', 'stripe') if m in sys.modules])"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert found.stdout.strip() == "[]", found.stdout + found.stderr
+
+
+def test_no_module_has_a_name_that_says_nothing() -> None:
+    assert [p for p in sources(*FLOORS) if p.stem in BANNED_NAMES or p.parent.name in BANNED_NAMES] == []
+
+
+def test_nothing_listens_to_signals() -> None:
+    pattern = re.compile(r"@receiver\b|\.connect\(|django\.dispatch|post_save|pre_save")
+    assert [
+        p for p in sources("billing", "broker", "tenants", "ports") if pattern.search(p.read_text())
+    ] == []
+
+
+def test_no_init_file_holds_code_that_would_be_dragged_in() -> None:
+    allowed = {"models", "config"}
+    full = [p for p in sources(*FLOORS) if p.name == "__init__.py" and p.read_text().strip()]
+    assert [p for p in full if p.parent.name not in allowed] == []
+
+
+def _catches_everything(node: ast.AST) -> bool:
+    if not isinstance(node, ast.ExceptHandler):
+        return False
+    names = [n.id for n in ast.walk(node.type) if isinstance(n, ast.Name)] if node.type else ["Exception"]
+    return bool({"Exception", "BaseException"} & set(names))
+
+
+def test_nobody_catches_everything_outside_a_tasks_boundary() -> None:
+    guilty = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path, tree in trees(*FLOORS)
+        if path.name != "tasks.py"
+        for node in ast.walk(tree)
+        if _catches_everything(node) and not any(isinstance(n, ast.Raise) for n in ast.walk(node))
+    ]
+    assert guilty == []
+
+
+def test_services_take_now_and_never_ask_for_it() -> None:
+    guilty = [
+        str(path.relative_to(ROOT))
+        for floor in ("billing", "broker", "tenants")
+        for room in SERVICE_ROOMS
+        for path in sources(f"{floor}/{room}")
+        if re.search(r"\bclock\.now\(\)|datetime\.now\(|timezone\.now\(", path.read_text())
+    ]
+    assert set(guilty) == set(OWN_MOMENT)
+
+
+def test_the_domain_is_plain_python() -> None:
+    for path, tree in trees("billing/domain", "broker/domain", "tenants/domain"):
+        for node in ast.walk(tree):
+            module = node.module if isinstance(node, ast.ImportFrom) else None
+            names = (
+                [module]
+                if module
+                else [a.name for a in getattr(node, "names", []) if isinstance(node, ast.Import)]
+            )
+            for name in names:
+                assert name.split(".")[0] not in ("django", "rest_framework", "celery", "ports"), (path, name)
+
+
+def test_files_stay_small() -> None:
+    lengths = sorted(len(p.read_text().splitlines()) for p in sources(*FLOORS) if p.name != "__init__.py")
+    assert lengths[len(lengths) // 2] <= 90
+    assert lengths[int(len(lengths) * 0.9)] <= 300
+
+
+@pytest.mark.django_db
+def test_every_view_of_the_api_names_actions_that_some_role_has() -> None:
+    from django.urls import URLResolver, get_resolver
+
+    from tenants.domain.roles import ACTIONS
+
+    def views(patterns: list[Any]) -> Iterator[tuple[Any, set[str]]]:
+        for pattern in patterns:
+            if isinstance(pattern, URLResolver):
+                yield from views(pattern.url_patterns)
+            elif cls := getattr(pattern.callback, "cls", None):
+                yield cls, set((getattr(pattern.callback, "actions", None) or {}).values())
+
+    from tenants.api.permissions import InTenant
+
+    for view, methods in views(get_resolver().url_patterns):
+        if InTenant not in view.permission_classes:
+            continue  # the fleet: for operators, and in the matrix
+        needed = view.actions_needed
+        assert methods <= set(needed), f"{view.__name__} does not say what {methods - set(needed)} need"
+        assert set(needed.values()) <= ACTIONS, f"{view.__name__} needs what no role has"

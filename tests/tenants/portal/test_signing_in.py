@@ -1,0 +1,198 @@
+"""Coming in: making an account, signing in, joining; and what a stranger cannot learn or steal."""
+
+import re
+
+import pytest
+from allauth.account.models import EmailAddress
+from django.core.cache import cache
+from django.test import Client
+
+from tenants.domain.roles import Role
+from tenants.models import Member, Tenant, User
+from tenants.services import invitations, walls
+from tenants.services.actors import SYSTEM
+from tests.tenants import people
+from tests.tenants.people import ALL, World, close_wall, moment
+
+pytestmark = pytest.mark.django_db
+PASSWORD = "a long enough phrase 4711"
+
+
+class Stranger(Client):
+    """Somebody with a browser and no account; the wall is closed after each answer."""
+
+    def request(self, **request: object) -> object:  # type: ignore[override]
+        try:
+            return super().request(**request)
+        finally:
+            close_wall()
+
+
+@pytest.fixture(autouse=True)
+def nobody_tried_before() -> None:
+    cache.clear()
+
+
+@pytest.fixture
+def delta() -> World:
+    made = people.make("Delta")
+    made.owner.set_password(PASSWORD)
+    made.owner.save()
+    EmailAddress.objects.create(user=made.owner, email=made.owner.email, verified=True, primary=True)
+    return made
+
+
+def sign_in(browser: Client, email: str, password: str = PASSWORD, **more: str) -> object:
+    return browser.post("/sign-in/", {"login": email, "password": password, **more})
+
+
+def test_a_new_account_comes_with_a_tenant_of_its_own() -> None:
+    browser = Stranger()
+    answer = browser.post("/sign-up/", {"email": "Ada@Example.org", "password1": PASSWORD})
+    assert answer.status_code == 302
+    user = User.objects.get(email="ada@example.org")
+    assert user.joined_at is not None
+    page = browser.get("/projects/").content.decode()
+    assert "ada" in page
+    with walls.as_staff():
+        member = Member.objects.get(user=user)
+        tenant_id, role = member.tenant_id, member.role
+    assert role == Role.OWNER
+    with walls.as_tenant(tenant_id):
+        assert Tenant.objects.get().name == "ada"
+
+
+@pytest.mark.parametrize("password", ["short", "password123456", "ada@example.org"])
+def test_a_weak_password_is_refused(password: str) -> None:
+    answer = Stranger().post("/sign-up/", {"email": "ada@example.org", "password1": password})
+    assert answer.status_code == 200
+    assert not User.objects.filter(email="ada@example.org").exists()
+
+
+def test_an_invited_stranger_makes_an_account_and_joins(delta: World) -> None:
+    with walls.as_tenant(delta.tenant.pk):
+        _, secret = invitations.invite(
+            tenant=delta.tenant,
+            email="guest@example.org",
+            role=Role.BILLING,
+            project=None,
+            grants=ALL,
+            actor=SYSTEM,
+            now=moment(),
+        )
+    browser = Stranger()
+    assert "billing" in browser.get(f"/join/{secret}/").content.decode()
+    assert "Delta" in browser.get("/sign-up/").content.decode()
+    answer = browser.post("/sign-up/", {"email": "guest@example.org", "password1": PASSWORD})
+    assert answer["Location"] == f"/join/{secret}/"
+    browser.post(f"/join/{secret}/")
+    with walls.as_staff():
+        found = list(Member.objects.filter(user__email="guest@example.org").values_list("tenant", "role"))
+    assert found == [(delta.tenant.pk, "billing")]  # and no tenant of their own
+    assert "Delta" in browser.get("/team/").content.decode()
+
+
+def test_the_session_changes_its_key_at_sign_in(delta: World) -> None:
+    browser = Stranger()
+    browser.get("/join/" + "0" * 40 + "/")
+    session = browser.session
+    session["planted"] = "by somebody else"
+    session.save()
+    browser.cookies["sessionid"] = session.session_key
+    assert sign_in(browser, delta.owner.email).status_code == 302
+    assert browser.cookies["sessionid"].value != session.session_key
+    stolen = Stranger()
+    stolen.cookies["sessionid"] = session.session_key
+    assert stolen.get("/team/")["Location"].startswith("/sign-in/")
+
+
+def test_signing_out_kills_the_session(delta: World) -> None:
+    browser = Stranger()
+    sign_in(browser, delta.owner.email)
+    cookie = browser.cookies["sessionid"].value
+    assert browser.get("/sign-out/").status_code == 200  # asks; a link in a mail signs nobody out
+    browser.post("/sign-out/")
+    stolen = Stranger()
+    stolen.cookies["sessionid"] = cookie
+    assert stolen.get("/team/")["Location"].startswith("/sign-in/")
+
+
+@pytest.mark.parametrize("where", ["https://evil.example/", "//evil.example", "/\\evil.example"])
+def test_next_leads_nowhere_else_after_signing_in(delta: World, where: str) -> None:
+    answer = sign_in(Stranger(), delta.owner.email, next=where)
+    assert answer.status_code == 302
+    assert "evil" not in answer["Location"]
+
+
+def test_next_leads_back_to_where_one_was(delta: World) -> None:
+    assert sign_in(Stranger(), delta.owner.email, next="/team/")["Location"] == "/team/"
+
+
+def words(answer: object, *masked: str) -> str:
+    text = answer.content.decode()
+    for mask in masked:
+        text = text.replace(mask, "")
+    return re.sub(r"[A-Za-z0-9]{64}|req_\w+", "", text)
+
+
+def test_a_wrong_password_and_an_unknown_address_look_the_same(delta: World) -> None:
+    known, unknown = delta.owner.email, "nobody@delta.example.org"
+    answers = [sign_in(Stranger(), email, "wrong") for email in (known, unknown)]
+    assert answers[0].status_code == answers[1].status_code
+    assert words(answers[0], known) == words(answers[1], unknown)
+
+
+def test_asking_for_a_new_password_tells_nothing(delta: World) -> None:
+    known, unknown = delta.owner.email, "nobody@delta.example.org"
+    answers = [Stranger().post("/account/password/reset/", {"email": e}) for e in (known, unknown)]
+    assert answers[0].status_code == answers[1].status_code == 302
+    assert answers[0]["Location"] == answers[1]["Location"]
+
+
+def test_guessing_passwords_is_stopped_and_the_owner_of_the_address_is_not_told_apart(delta: World) -> None:
+    for email in (delta.owner.email, "nobody@delta.example.org"):
+        cache.clear()
+        seen = [sign_in(Stranger(), email, f"guess {n}") for n in range(8)]
+        stopped = [a.status_code == 429 or "Too many" in a.content.decode() for a in seen]
+        assert stopped == [False] * 5 + [True] * 3
+    cache.clear()
+    for n in range(5):
+        sign_in(Stranger(), delta.owner.email, f"guess {n}")
+    right = sign_in(Stranger(), delta.owner.email)
+    assert right.status_code != 302, "even the right password waits"
+
+
+def test_an_inactive_person_does_not_come_in(delta: World) -> None:
+    browser = Stranger()
+    sign_in(browser, delta.owner.email)
+    User.objects.update(is_active=False)
+    assert browser.get("/team/")["Location"].startswith("/sign-in/")
+    assert people.Api(delta.token()).ask("GET", "users/me").status_code == 401
+
+
+def test_cookies_are_out_of_reach_of_scripts_and_other_sites(delta: World) -> None:
+    browser = Stranger()
+    sign_in(browser, delta.owner.email)
+    cookie = browser.cookies["sessionid"]
+    assert cookie["httponly"]
+    assert cookie["samesite"] == "Lax"
+    assert int(cookie["max-age"]) <= 12 * 3600
+
+
+def test_a_token_never_shows_in_logs_or_errors(
+    delta: World, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tenants.api.projects import Projects
+
+    def broken(self: object) -> None:
+        raise RuntimeError("broken on purpose")
+
+    monkeypatch.setattr(Projects, "get_queryset", broken)
+    text = delta.token()
+    answer = people.Api(text).ask("GET", "projects")
+    assert answer.status_code == 500
+    assert answer.json()["code"] == "internal"
+    seen = capfd.readouterr()
+    secret = text.split("_")[3]
+    assert secret not in seen.out + seen.err + answer.content.decode()
+    assert "broken on purpose" not in answer.content.decode()
