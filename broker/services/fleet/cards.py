@@ -1,5 +1,6 @@
 """Load the fleet as operators see it: every card with whose leases lie on it. Must run as staff."""
 
+import json
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
@@ -72,7 +73,7 @@ def _card(row: Sequence[Any], offered: dict[Pool, tuple[Profile, ...]]) -> Card:
         cluster_name=cluster_name,
         region=region,
         offered=offered.get((model, region), ()),
-        layout=fixed_geometry(spec, layout) if policy == LayoutPolicy.FIXED else None,
+        layout=fixed_geometry(spec, json.loads(layout)) if policy == LayoutPolicy.FIXED else None,
     )
 
 
