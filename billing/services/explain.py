@@ -1,0 +1,181 @@
+"""From a line of an invoice down to its causes: leases, what they were doing when, at which price, by which rule.
+
+The amount is worked out once more from the ledger, in Python and without the charges, and must come out the same.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import pairwise
+
+from billing.domain import explain as domain
+from billing.domain import rating as oracle
+from billing.domain.explain import Explanation, Piece
+from billing.domain.money import exponent_of, to_minor
+from billing.domain.periods import Period
+from billing.models import Invoice, InvoiceLine, PriceVersion, RatedCharge
+from billing.services import recount
+from billing.services.prices import Price, priced
+from billing.services.recount import period
+from broker.domain.lifecycle import BILLABLE
+from broker.domain.states import LeaseState
+from broker.models import Lease, Offering, Transition
+
+FREE = {
+    LeaseState.REQUESTED: "not charged: it was only asked for",
+    LeaseState.QUEUED: "not charged: it waited",
+    LeaseState.PROVISIONING: "not charged: it was being made ready",
+    LeaseState.STOPPING: "not charged: a slow stop is ours",
+    LeaseState.STOPPED: "not charged: it was stopped",
+    LeaseState.RELEASING: "not charged: a slow end is ours",
+    LeaseState.RELEASED: "not charged: it was over",
+    LeaseState.FAILED: "not charged: it had failed",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A stretch of a lease's life within the months of the line."""
+
+    start: datetime
+    end: datetime
+    state: LeaseState
+    seconds: int
+    quantity: int
+    charged: bool  # on this line
+    why: str  # of what is not charged here, or what led into this state
+
+    @property
+    def unit_seconds(self) -> int:
+        return self.seconds * self.quantity
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseUse:
+    """One lease's part in a line."""
+
+    lease: str
+    name: str
+    unit_seconds: int
+    exact_num: int
+    windows: tuple[Window, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """Everything behind one line. `leases` may be cut short; `leases_total` says how many there are."""
+
+    line: InvoiceLine
+    invoice: Invoice
+    offering: Offering
+    price: Price
+    leases: tuple[LeaseUse, ...]
+    leases_total: int
+    rule: Explanation
+    recomputed_exact: int
+    recomputed_minor: int
+
+    @property
+    def recomputed_equal(self) -> bool:
+        return (self.recomputed_exact, self.recomputed_minor) == (int(self.line.exact_num), self.line.minor)
+
+
+def explain(line: InvoiceLine, *, most: int | None = None) -> Explained:
+    """Tell how a line came about, its first `most` leases in detail. Runs behind the tenant's wall."""
+    invoice = line.invoice
+    version = PriceVersion.objects.get(pk=line.price_version_id)
+    charges = _charges(line)
+    leases = sorted({charge.lease_id for charge in charges})
+    of_line = {charge.period_id for charge in charges}
+    months, steps = recount.months(invoice.tenant_id), recount.ledger(leases)
+    counted = recount.recount(line, steps=steps, months=months, of_line=of_line)
+    exact = sum(charge.exact_num for found in counted.values() for charge in found)
+    shown = leases[:most]
+    names = dict(Lease.objects.filter(pk__in=shown).values_list("pk", "name"))
+    spans = [months[key] for key in sorted(of_line)]
+    return Explained(
+        line=line,
+        invoice=invoice,
+        offering=Offering.objects.get(pk=line.offering_id),
+        price=priced(version),
+        leases=tuple(_use(lease, names[lease], steps[lease], counted[lease], spans) for lease in shown),
+        leases_total=len(leases),
+        rule=domain.explain(
+            [_piece(charge) for charge in charges],
+            nano_per_hour=version.nano_per_hour,
+            currency=invoice.currency,
+        ),
+        recomputed_exact=exact,
+        recomputed_minor=to_minor(exact, exponent_of(invoice.currency)),
+    )
+
+
+def _charges(line: InvoiceLine) -> list[RatedCharge]:
+    return list(
+        RatedCharge.objects.filter(
+            billed_period_id=line.invoice.period_id,
+            project_id=line.project_id,
+            offering_id=line.offering_id,
+            price_version_id=line.price_version_id,
+        ).order_by("lease_id", "s")
+    )
+
+
+def _use(
+    lease: str,
+    name: str,
+    steps: Sequence[Transition],
+    charges: Sequence[oracle.Charge],
+    spans: Sequence[Period],
+) -> LeaseUse:
+    return LeaseUse(
+        lease=lease,
+        name=name,
+        unit_seconds=sum(charge.unit_seconds for charge in charges),
+        exact_num=sum(charge.exact_num for charge in charges),
+        windows=tuple(
+            window
+            for begun, ended in pairwise(steps)
+            for span in spans
+            for window in _windows(begun, ended.at, charges, span)
+        ),
+    )
+
+
+def _windows(
+    begun: Transition,
+    end: datetime,
+    charges: Sequence[oracle.Charge],
+    span: Period,
+) -> Iterator[Window]:
+    state, start = LeaseState(begun.after), begun.at.astimezone(UTC)
+    end = end.astimezone(UTC)
+    shared = period(start, end).intersect(span) if start < end else None
+    if shared is None:
+        return
+    if state not in BILLABLE:
+        yield _window(shared, state, begun.quantity, charged=False, why=FREE[state])
+        return
+    cursor = shared.start
+    for charge in charges:
+        if charge.seq == begun.seq and charge.span.start in shared:
+            if cursor < charge.span.start:
+                yield _elsewhere(Period(cursor, charge.span.start), begun)
+            yield _window(charge.span, state, begun.quantity, charged=True, why=begun.cause)
+            cursor = charge.span.end
+    if cursor < shared.end:
+        yield _elsewhere(Period(cursor, shared.end), begun)
+
+
+def _elsewhere(span: Period, begun: Transition) -> Window:
+    why = "charged at another price, on another line"
+    return _window(span, LeaseState(begun.after), begun.quantity, charged=False, why=why)
+
+
+def _window(span: Period, state: LeaseState, quantity: int, *, charged: bool, why: str) -> Window:
+    return Window(span.start, span.end, state, span.seconds, quantity, charged, why)
+
+
+def _piece(charge: RatedCharge) -> Piece:
+    span = period(charge.s, charge.e)
+    return Piece(span, charge.unit_seconds // span.seconds)

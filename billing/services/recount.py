@@ -1,0 +1,85 @@
+"""Working a line out once more from the ledger, in Python: what the database charged is not even looked at."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+from billing.domain import rating as oracle
+from billing.domain.periods import Period
+from billing.models import BillingPeriod, InvoiceLine, PriceVersion, RatedCharge
+from broker.domain.states import LeaseState, PriceClass
+from broker.models import Transition
+
+Steps = dict[str, list[Transition]]
+
+
+def months(tenant_id: str) -> dict[int, Period]:
+    """Return the tenant's months by key."""
+    rows = BillingPeriod.objects.filter(tenant_id=tenant_id).values_list("pk", "span")
+    return {pk: period(span.lower, span.upper) for pk, span in rows}
+
+
+def ledger(leases: Iterable[str]) -> Steps:
+    """Return the life of each of these leases, in order."""
+    steps: Steps = defaultdict(list)
+    for step in Transition.objects.filter(lease_id__in=leases).order_by("lease_id", "seq"):
+        steps[step.lease_id].append(step)
+    return steps
+
+
+def recount(
+    line: InvoiceLine, *, steps: Steps, months: dict[int, Period], of_line: set[int]
+) -> dict[str, list[oracle.Charge]]:
+    """Rate these leases anew and return, lease by lease, what belongs on the line, whose months are `of_line`."""
+    own = PriceVersion.objects.get(pk=line.price_version_id)
+    versions = PriceVersion.objects.filter(
+        rate_card=own.rate_card_id, currency=own.currency, offering=own.offering_id
+    )
+    rated = oracle.rate(
+        [_step(step) for life in steps.values() for step in life],
+        [_price(version) for version in versions],
+        {str(key): span for key, span in months.items()},
+    )
+    elsewhere = _elsewhere(line, set(steps), of_line)
+    found: defaultdict[str, list[oracle.Charge]] = defaultdict(list)
+    for charge in rated.charges:
+        key = charge.lease, charge.seq, int(charge.period)
+        if charge.version == str(own.pk) and key[2] in of_line and key not in elsewhere:
+            found[charge.lease].append(charge)
+    return found
+
+
+def _step(row: Transition) -> oracle.Step:
+    return oracle.Step(
+        lease=row.lease_id,
+        seq=row.seq,
+        at=row.at.astimezone(UTC),
+        after=LeaseState(row.after),
+        offering=row.offering_id,
+        quantity=row.quantity,
+        price_class=PriceClass.ON_DEMAND,  # an offering has one class: the class is part of what is sold
+    )
+
+
+def _price(row: PriceVersion) -> oracle.Price:
+    return oracle.Price(
+        version=str(row.pk),
+        offering=row.offering_id,
+        price_class=PriceClass.ON_DEMAND,
+        start=row.valid.lower.astimezone(UTC),
+        end=row.valid.upper.astimezone(UTC) if row.valid.upper else None,
+        nano_per_hour=row.nano_per_hour,
+    )
+
+
+def _elsewhere(line: InvoiceLine, leases: set[str], of_line: set[int]) -> set[tuple[str, int, int]]:
+    """Return what stands on another invoice: late seconds of a closed month, which only the charges know."""
+    rows = RatedCharge.objects.filter(
+        lease_id__in=leases, price_version_id=line.price_version_id, period_id__in=of_line
+    ).exclude(billed_period_id=line.invoice.period_id)
+    return set(rows.values_list("lease_id", "seq", "period_id"))
+
+
+def period(start: datetime, end: datetime) -> Period:
+    """Return a stretch in UTC, as the domain wants it."""
+    return Period(start.astimezone(UTC), end.astimezone(UTC))

@@ -1,0 +1,23 @@
+"""When billing happens. A task reads the clock and calls one service; what it could not charge it says aloud."""
+
+import structlog
+
+from billing.services import closing, metering
+from ports import clock
+from ports.doorbell import answering
+
+log = structlog.get_logger(__name__)
+
+
+@answering("billing.rate")
+def rate() -> None:
+    """Charge what has ended since the last run."""
+    for gap in metering.meter(now=clock.now()).gaps:
+        log.error("price gap", lease_id=gap.lease, gap=str(gap))
+
+
+@answering("billing.close_due")
+def close_due() -> None:
+    """Close every month that is over."""
+    for gap in closing.close_due(now=clock.now()).gaps:
+        log.error("price gap keeps a month open", lease_id=gap.lease, gap=str(gap))

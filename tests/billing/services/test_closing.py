@@ -1,0 +1,317 @@
+"""A month is closed once, for every tenant in its own zone, and its invoice never changes again."""
+
+from datetime import datetime, timedelta
+from unittest.mock import patch
+
+import pytest
+from django.db import DatabaseError, connection, transaction
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from billing.domain.money import to_minor
+from billing.models import Invoice, InvoiceLine, InvoiceSeries, RatedCharge
+from billing.services import closing, drafts, periods, rating
+from billing.services.rating import PriceGap
+from broker.domain.states import LeaseState
+from broker.models import Lease, StaleLease, Transition
+from broker.services.leases import ticks
+from tenants.models import AuditEvent, Tenant
+from tenants.services.refusals import Missing
+from tenants.services.walls import as_tenant
+from tests.billing.histories import (
+    EURO,
+    HOUR,
+    at,
+    charges,
+    customer,
+    invoices,
+    lines,
+    months,
+    ran,
+    reprice,
+    runs,
+    sold,
+)
+
+pytestmark = pytest.mark.django_db
+BERLIN_NOVEMBER = at("2026-10-31 23:00:00")
+CLOSES = BERLIN_NOVEMBER + closing.GRACE
+
+
+@pytest.fixture
+def berlin() -> Tenant:
+    """A tenant in Berlin with an hour of use on the last evening of October."""
+    tenant, project = customer("Europe/Berlin")
+    ran(project, sold(1_340_000_000), at("2026-10-31 21:00:00"), HOUR)
+    return tenant
+
+
+def test_a_draft_has_a_line_for_every_project_offering_and_price() -> None:
+    tenant, project = customer()
+    small, large = sold(EURO), sold(2 * EURO)
+    ran(project, small, at("2026-11-02 00:00:00"), HOUR)
+    ran(project, small, at("2026-11-03 00:00:00"), HOUR, quantity=2)
+    reprice(small, 3 * EURO, since=at("2026-11-04 00:00:00"))
+    ran(project, small, at("2026-11-04 00:00:00"), HOUR)
+    ran(project, large, at("2026-11-04 00:00:00"), 30)
+    rating.rate(now=at("2026-11-05 00:00:00"))
+    assert drafts.refresh(tenant, now=at("2026-11-05 00:00:00")) == 3
+    (invoice,) = invoices(tenant)
+    found = [
+        (line.n, line.offering_id, line.leases, line.unit_seconds, line.minor) for line in lines(invoice)
+    ]
+    assert found == [(1, small.pk, 2, 3 * HOUR, 300), (2, small.pk, 1, HOUR, 300), (3, large.pk, 1, 30, 2)]
+    assert invoice.total == 602
+    assert str(invoice).startswith("draft")
+
+
+def test_b28_refreshing_again_changes_nothing(berlin: Tenant) -> None:
+    rating.rate(now=CLOSES)
+    first = drafts.refresh_all([berlin.pk], now=CLOSES)
+    assert (first, drafts.refresh(berlin, now=CLOSES)) == (1, 0)
+    assert [invoice.total for invoice in invoices(berlin)] == [134]
+
+
+def test_a_draft_follows_new_charges_and_keeps_its_line_numbers() -> None:
+    tenant, project = customer()
+    first, second = sold(EURO), sold(EURO)
+    ran(project, second, at("2026-11-02 00:00:00"), HOUR)
+    rating.rate(now=at("2026-11-03 00:00:00"))
+    drafts.refresh(tenant, now=at("2026-11-03 00:00:00"))
+    ran(project, first, at("2026-11-03 00:00:00"), HOUR)
+    ran(project, second, at("2026-11-03 00:00:00"), HOUR)
+    rating.rate(now=at("2026-11-04 00:00:00"))
+    assert drafts.refresh(tenant, now=at("2026-11-04 00:00:00")) == 2
+    (invoice,) = invoices(tenant)
+    assert [(line.n, line.offering_id, line.minor) for line in lines(invoice)] == [
+        (1, second.pk, 200),
+        (2, first.pk, 100),
+    ]
+
+
+@settings(max_examples=40, deadline=None)
+@given(nano=st.integers(0, 10**11), seconds=st.lists(st.integers(1, 100_000), min_size=1, max_size=4))
+def test_a_line_is_rounded_once_as_the_domain_rounds(nano: int, seconds: list[int]) -> None:
+    with transaction.atomic():
+        tenant, project = customer(currency="EUR")
+        offering = sold(nano)
+        for length in seconds:
+            ran(project, offering, at("2026-11-02 00:00:00"), length)
+        rating.rate(now=at("2026-11-05 00:00:00"))
+        drafts.refresh(tenant, now=at("2026-11-05 00:00:00"))
+        (line,) = lines(invoices(tenant)[0])
+        assert (line.unit_seconds, int(line.exact_num)) == (sum(seconds), sum(seconds) * nano)
+        assert line.minor == to_minor(sum(seconds) * nano, 2)
+        transaction.set_rollback(True)
+
+
+def test_a_currency_without_decimals_is_rounded_to_whole_units() -> None:
+    tenant, project = customer(currency="JPY")
+    ran(project, sold(150 * EURO + EURO // 2, currency="JPY"), at("2026-11-02 00:00:00"), HOUR)
+    rating.rate(now=at("2026-11-05 00:00:00"))
+    drafts.refresh(tenant, now=at("2026-11-05 00:00:00"))
+    assert [(invoice.total, invoice.currency) for invoice in invoices(tenant)] == [(151, "JPY")]
+
+
+def test_a_month_is_closed_into_a_numbered_invoice(berlin: Tenant) -> None:
+    rating.rate(now=CLOSES)
+    invoice = closing.close_period(berlin, "2026-10", now=CLOSES)
+    assert invoice is not None
+    assert (str(invoice), invoice.status, invoice.total) == ("2026-10-0001", "finalized", 134)
+    assert invoice.finalized_at == CLOSES
+    assert [(month.label, month.status) for month in months(berlin)] == [
+        ("2026-10", "closed"),
+        ("2026-11", "open"),
+    ]
+    with as_tenant(berlin.pk):
+        assert AuditEvent.objects.filter(action="invoice.finalize", subject_id=invoice.pk).count() == 1
+
+
+def test_closing_again_does_nothing(berlin: Tenant) -> None:
+    rating.rate(now=CLOSES)
+    first = closing.close_period(berlin, "2026-10", now=CLOSES)
+    again = closing.close_period(berlin, "2026-10", now=CLOSES + timedelta(days=1))
+    assert again == first
+    assert again.finalized_at == CLOSES
+    assert InvoiceSeries.objects.get().next_number == 2
+
+
+def test_a_month_that_is_not_over_is_refused(berlin: Tenant) -> None:
+    rating.rate(now=BERLIN_NOVEMBER)
+    with pytest.raises(closing.MonthNotOver, match="2026-10 ends at"):
+        closing.close_period(berlin, "2026-10", now=CLOSES - timedelta(seconds=1))
+
+
+def test_a_month_that_never_was_is_missing(berlin: Tenant) -> None:
+    with pytest.raises(Missing):
+        closing.close_period(berlin, "2031-01", now=CLOSES)
+
+
+def test_a_month_without_use_closes_without_an_invoice() -> None:
+    tenant, _ = customer()
+    with as_tenant(tenant.pk):
+        periods.ensure(tenant, since=at("2026-10-05 00:00:00"), until=at("2026-10-05 00:00:00"))
+    assert closing.close_period(tenant, "2026-10", now=at("2026-11-01 00:05:00")) is None
+    assert invoices(tenant) == []
+
+
+def test_a_lease_that_runs_on_is_charged_up_to_the_border_and_goes_on() -> None:
+    tenant, project = customer("Europe/Berlin")
+    lease = runs(project, sold(), at("2026-10-31 22:00:00"))
+    closing.close_due(now=CLOSES)
+    (october,) = charges(tenant)
+    assert (october.e, october.unit_seconds) == (BERLIN_NOVEMBER, HOUR)
+    with as_tenant(tenant.pk):
+        lease.refresh_from_db()
+        last = Transition.objects.filter(lease_id=lease.pk).latest("seq")
+    assert (lease.state, lease.at, last.before, last.after) == ("active", BERLIN_NOVEMBER, "active", "active")
+    assert [invoice.total for invoice in invoices(tenant)] == [100]
+
+
+def test_b4_a_lease_without_any_news_for_months_is_billed_every_month() -> None:
+    tenant, project = customer()
+    runs(project, sold(), at("2026-01-31 00:00:00"))
+    assert closing.close_due(now=at("2026-05-01 00:05:00")).months == 4
+    assert [(i.period.label, i.total) for i in invoices(tenant)] == [
+        ("2026-01", 2400),
+        ("2026-02", 28 * 2400),
+        ("2026-03", 31 * 2400),
+        ("2026-04", 30 * 2400),
+    ]
+
+
+def test_a_lease_that_moves_while_it_is_cut_is_tried_again() -> None:
+    tenant, project = customer()
+    runs(project, sold(), at("2026-10-31 00:00:00"))
+    real, answers = ticks.tick, iter([False])
+
+    def once_too_late(lease: Lease, *, at: datetime) -> bool:
+        return next(answers, None) is None and real(lease, at=at)
+
+    with patch.object(ticks, "tick", once_too_late):
+        closing.close_due(now=at("2026-11-01 00:05:00"))
+    assert [charge.unit_seconds for charge in charges(tenant)] == [24 * HOUR]
+
+
+def test_a_lease_that_never_stands_still_leaves_the_month_open() -> None:
+    tenant, project = customer()
+    runs(project, sold(), at("2026-10-31 00:00:00"))
+    with (
+        patch.object(ticks, "tick", return_value=False),
+        pytest.raises(StaleLease, match="tries again"),
+    ):
+        closing.close_due(now=at("2026-11-01 00:05:00"))
+    assert [month.status for month in months(tenant)] == ["open", "open"]
+
+
+def test_b1_hourly_runs_around_midnight_make_one_invoice_in_every_zone() -> None:
+    tenants = []
+    offering = sold()
+    for zone in ("Asia/Kolkata", "Europe/Berlin", "UTC", "America/St_Johns", "Pacific/Kiritimati"):
+        tenant, project = customer(zone)
+        ran(project, offering, at("2026-10-30 00:00:00"), 3 * 24 * HOUR)
+        tenants.append(tenant)
+    for hour in range(48):
+        now = at("2026-10-31 00:00:00") + timedelta(hours=hour)
+        rating.rate(now=now)
+        closing.close_due(now=now)
+    for tenant in tenants:
+        assert [(i.period.label, i.status) for i in invoices(tenant)][:1] == [("2026-10", "finalized")]
+        assert sum(c.unit_seconds for c in charges(tenant)) == 3 * 24 * HOUR
+
+
+def test_b36_numbers_have_no_gap_even_when_a_close_fails() -> None:
+    offering = sold()
+    customers = [customer() for _ in range(3)]
+    for _, project in customers:
+        ran(project, offering, at("2026-10-05 00:00:00"), HOUR)
+    _, unlucky = customers[1]
+    ran(unlucky, sold(None), at("2026-10-06 00:00:00"), HOUR)
+    now = at("2026-11-01 00:05:00")
+    rating.rate(now=now)
+    for tenant, _ in customers:
+        with as_tenant(tenant.pk):
+            periods.ensure(tenant, since=at("2026-10-05 00:00:00"), until=now)
+    outcome = closing.close_due(now=now)
+    assert (outcome.months, len(outcome.gaps)) == (2, 1)
+    numbers = [i.number for tenant, _ in customers for i in invoices(tenant)]
+    assert sorted(numbers) == [1, 2]
+    assert closing.close_due(now=now).months == 0
+
+
+def test_a_price_gap_keeps_the_month_open_and_every_later_one_of_its_tenant() -> None:
+    tenant, project = customer()
+    runs(project, sold(None), at("2026-09-30 00:00:00"))
+    outcome = closing.close_due(now=at("2026-11-01 00:05:00"))
+    assert (outcome.months, len(outcome.gaps)) == (0, 1)
+    assert {month.status for month in months(tenant)} == {"open"}
+    with pytest.raises(PriceGap):
+        closing.close_period(tenant, "2026-09", now=at("2026-11-01 00:05:00"))
+
+
+def test_b29_b30_late_seconds_go_on_the_next_invoice_and_leave_the_closed_one_alone(berlin: Tenant) -> None:
+    rating.rate(now=CLOSES)
+    closing.close_period(berlin, "2026-10", now=CLOSES)
+    with as_tenant(berlin.pk):
+        lease = Lease.objects.select_related("project", "offering").get()
+    late = ran(lease.project, lease.offering, at("2026-10-31 22:00:00"), 2 * HOUR)
+    now = at("2026-11-02 00:00:00")
+    rating.rate(now=now)
+    drafts.refresh(berlin, now=now)
+    october, november = invoices(berlin)
+    assert (october.total, october.status) == (134, "finalized")
+    assert (november.total, november.status) == (268, "draft")
+    carried = {c.period_id: c.billed_period_id for c in charges(berlin) if c.lease_id == late.pk}
+    assert carried == {october.period_id: november.period_id, november.period_id: november.period_id}
+
+
+def test_b42_a_run_that_dies_anywhere_leaves_nothing_and_is_repeated(berlin: Tenant) -> None:
+    steps = ["rate_tenant", "ensure", "refresh", "_finalize"]
+    for step in steps:
+        where = {"rate_tenant": closing.rating, "ensure": closing.periods, "refresh": closing.drafts}.get(
+            step, closing
+        )
+        rating.rate(now=CLOSES)
+        with patch.object(where, step, side_effect=OSError("killed")), pytest.raises(OSError, match="killed"):
+            closing.close_period(berlin, "2026-10", now=CLOSES)
+        assert [month.status for month in months(berlin) if month.label == "2026-10"] == ["open"]
+        assert InvoiceSeries.objects.count() == 0
+    assert str(closing.close_period(berlin, "2026-10", now=CLOSES)) == "2026-10-0001"
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "UPDATE billing_invoice SET total = 1",
+        "UPDATE billing_invoice SET number = 9",
+        "DELETE FROM billing_invoice",
+        "UPDATE billing_invoiceline SET minor = 1",
+        "DELETE FROM billing_invoiceline",
+        "INSERT INTO billing_invoiceline (tenant_id, invoice_id, n, project_id, offering_id, price_version_id, leases,"
+        " unit_seconds, exact_num, minor) SELECT tenant_id, invoice_id, 99, 'p', 'o', 0, 0, 0, 0, 0"
+        " FROM billing_invoiceline",
+    ],
+)
+def test_a_final_invoice_and_its_lines_never_change(berlin: Tenant, sql: str) -> None:
+    rating.rate(now=CLOSES)
+    closing.close_period(berlin, "2026-10", now=CLOSES)
+    with pytest.raises(DatabaseError, match="is final"), as_tenant(berlin.pk), connection.cursor() as cursor:
+        cursor.execute(sql)
+
+
+def test_the_ledger_of_invoices_belongs_to_its_tenant_alone(berlin: Tenant) -> None:
+    rating.rate(now=CLOSES)
+    closing.close_period(berlin, "2026-10", now=CLOSES)
+    stranger, _ = customer()
+    with as_tenant(stranger.pk):
+        assert not Invoice.objects.exists()
+        assert not InvoiceLine.objects.exists()
+        assert not RatedCharge.objects.exists()
+
+
+def test_what_is_active_is_not_ended_by_a_close() -> None:
+    tenant, project = customer()
+    lease = runs(project, sold(), at("2026-10-31 00:00:00"))
+    closing.close_due(now=at("2026-11-01 00:05:00"))
+    with as_tenant(tenant.pk):
+        assert Lease.objects.get(pk=lease.pk).state == LeaseState.ACTIVE

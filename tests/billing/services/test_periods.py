@@ -1,0 +1,79 @@
+"""A tenant's months tile its time, whatever its zone does."""
+
+from datetime import datetime, timedelta
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from billing.services import periods
+from tenants.models import Tenant
+from tenants.services.walls import as_tenant
+from tests.billing.histories import at, customer, months
+
+pytestmark = pytest.mark.django_db
+ZONES = (
+    "UTC",
+    "Europe/Berlin",
+    "America/New_York",
+    "Asia/Kolkata",
+    "Pacific/Kiritimati",
+    "Pacific/Pago_Pago",
+)
+
+
+def ensure(tenant: Tenant, since: datetime, until: datetime) -> None:
+    with as_tenant(tenant.pk):
+        periods.ensure(tenant, since=since, until=until)
+
+
+def test_months_begin_at_local_midnight_and_reach_past_the_end() -> None:
+    tenant, _ = customer("Europe/Berlin")
+    ensure(tenant, at("2026-10-24 00:00:00"), at("2026-10-31 23:00:00"))
+    found = [(month.label, month.span.lower, month.span.upper) for month in months(tenant)]
+    assert found == [
+        ("2026-10", at("2026-09-30 22:00:00"), at("2026-10-31 23:00:00")),
+        ("2026-11", at("2026-10-31 23:00:00"), at("2026-11-30 23:00:00")),
+    ]
+
+
+def test_months_are_added_on_both_sides_without_a_hole() -> None:
+    tenant, _ = customer("Asia/Kolkata")
+    ensure(tenant, at("2026-06-15 00:00:00"), at("2026-06-15 00:00:00"))
+    ensure(tenant, at("2026-03-15 00:00:00"), at("2026-08-15 00:00:00"))
+    found = months(tenant)
+    assert [month.label for month in found] == [f"2026-{month:02d}" for month in range(3, 9)]
+    assert all(a.span.upper == b.span.lower for a, b in pairwise(found))
+
+
+def test_asking_again_makes_nothing() -> None:
+    tenant, _ = customer()
+    for _ in range(2):
+        ensure(tenant, at("2026-06-15 00:00:00"), at("2026-07-15 00:00:00"))
+    assert len(months(tenant)) == 2
+
+
+def test_the_present_month_is_made_when_it_is_asked_for() -> None:
+    tenant, _ = customer()
+    with as_tenant(tenant.pk):
+        first = periods.current(tenant, now=at("2026-11-21 09:00:00"))
+        assert periods.current(tenant, now=at("2026-11-30 23:59:59")) == first
+    assert first.label == "2026-11"
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.sampled_from(ZONES), min_size=2, max_size=5))
+def test_b2_b3_a_tenant_that_moves_gets_every_month_once_and_no_second_twice(zones: list[str]) -> None:
+    tenant, _ = customer(zones[0])
+    now = at("2026-01-10 00:00:00")
+    for zone in zones:
+        tenant.time_zone = zone
+        ensure(tenant, at("2026-01-10 00:00:00"), now)
+        now += timedelta(days=40)
+    found = months(tenant)
+    assert all(a.span.upper == b.span.lower for a, b in pairwise(found))
+    assert [month.label for month in found] == [f"2026-{n + 1:02d}" for n in range(len(found))]
+    assert all(
+        timedelta(days=26) < month.span.upper - month.span.lower < timedelta(days=33) for month in found
+    )

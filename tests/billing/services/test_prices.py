@@ -1,0 +1,144 @@
+"""Prices are added, never edited; seconds that have one keep it."""
+
+from datetime import timedelta
+
+import pytest
+from django.db import DatabaseError, IntegrityError, connection, transaction
+from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
+
+from billing.models import PriceVersion
+from billing.services import prices
+from tenants.models import AuditEvent
+from tenants.services.refusals import Invalid
+from tenants.services.walls import as_staff
+from tests.billing.histories import EURO, LONG_AGO, OPERATOR, at, reprice, sold
+
+pytestmark = pytest.mark.django_db
+NOW = at("2026-11-21 09:00:00")
+LATER = at("2026-12-01 00:00:00")
+
+
+def versions() -> list[tuple[object, object, int]]:
+    return [(v.valid.lower, v.valid.upper, v.nano_per_hour) for v in PriceVersion.objects.order_by("valid")]
+
+
+def test_a_new_price_closes_the_running_one_where_it_begins() -> None:
+    offering = sold(EURO)
+    prices.publish(
+        offering=offering, currency="EUR", nano_per_hour=2 * EURO, since=LATER, actor=OPERATOR, now=NOW
+    )
+    assert versions() == [(LONG_AGO, LATER, EURO), (LATER, None, 2 * EURO)]
+    assert prices.of(offering, currency="EUR", moment=LATER - timedelta(seconds=1)).nano_per_hour == EURO
+    assert prices.of(offering, currency="EUR", moment=LATER).nano_per_hour == 2 * EURO
+
+
+def test_a_price_between_ends_where_the_scheduled_one_begins() -> None:
+    offering = sold(EURO)
+    for nano, since in ((3 * EURO, LATER), (2 * EURO, NOW)):
+        prices.publish(
+            offering=offering, currency="EUR", nano_per_hour=nano, since=since, actor=OPERATOR, now=NOW
+        )
+    assert versions() == [(LONG_AGO, NOW, EURO), (NOW, LATER, 2 * EURO), (LATER, None, 3 * EURO)]
+
+
+def test_a_price_begins_on_a_whole_second() -> None:
+    version = reprice(sold(None), EURO, since=NOW + timedelta(microseconds=1))
+    assert version.valid.lower == NOW + timedelta(seconds=1)
+
+
+@pytest.mark.parametrize("since", [NOW - timedelta(seconds=1), LONG_AGO])
+def test_b26_the_past_keeps_its_price(since: object) -> None:
+    offering = sold(EURO)
+    with pytest.raises(prices.PriceFixed):
+        prices.publish(
+            offering=offering, currency="EUR", nano_per_hour=1, since=since, actor=OPERATOR, now=NOW
+        )
+    assert versions() == [(LONG_AGO, None, EURO)]
+
+
+def test_a_scheduled_price_is_not_replaced_at_its_own_moment() -> None:
+    offering = sold(EURO, since=LATER)
+    with pytest.raises(prices.PriceFixed):
+        prices.publish(
+            offering=offering, currency="EUR", nano_per_hour=1, since=LATER, actor=OPERATOR, now=NOW
+        )
+
+
+def test_a_gap_in_the_past_may_be_filled() -> None:
+    offering = sold(EURO, since=NOW)
+    version = reprice(offering, 2 * EURO, since=LONG_AGO)
+    assert (version.valid.lower, version.valid.upper) == (LONG_AGO, NOW)
+
+
+def test_publishing_is_audited_with_before_and_after() -> None:
+    offering = sold(EURO)
+    reprice(offering, 2 * EURO, since=NOW)
+    with as_staff():
+        event = AuditEvent.objects.filter(action="price.publish").latest("at")
+    assert (event.actor_id, event.subject_id) == (OPERATOR.id, offering.pk)
+    assert (event.detail["before"], event.detail["after"]) == (EURO, 2 * EURO)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("currency", "XXX"), ("nano_per_hour", -1), ("nano_per_hour", 10**16)]
+)
+def test_a_price_that_cannot_be_meant_is_refused(field: str, value: object) -> None:
+    asked = {"currency": "EUR", "nano_per_hour": EURO, field: value}
+    with pytest.raises(Invalid) as refusal:
+        prices.publish(offering=sold(None), since=NOW, actor=OPERATOR, now=NOW, **asked)
+    assert refusal.value.field == field
+
+
+def test_an_offering_without_a_price_is_refused_and_listed() -> None:
+    priced, unpriced = sold(EURO), sold(None)
+    with pytest.raises(prices.NoPrice):
+        prices.of(unpriced, currency="EUR", moment=NOW)
+    assert prices.unpriced(currency="EUR", moment=NOW) == [unpriced]
+    assert prices.unpriced(currency="USD", moment=NOW) == [priced, unpriced]
+
+
+def test_a_whole_catalogue_is_priced_in_one_query(django_assert_num_queries: object) -> None:
+    offerings = [sold(EURO) for _ in range(5)]
+    with django_assert_num_queries(1):
+        found = prices.at(NOW, currency="EUR", offerings=[offering.pk for offering in offerings[:3]])
+    assert set(found) == {offering.pk for offering in offerings[:3]}
+    assert len(prices.at(NOW, currency="EUR")) == 5
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "UPDATE billing_priceversion SET nano_per_hour = 1",
+        "UPDATE billing_priceversion SET currency = 'USD'",
+        "UPDATE billing_priceversion SET valid = tstzrange('2019-01-01Z', NULL)",
+        "DELETE FROM billing_priceversion",
+    ],
+)
+def test_a_version_is_never_changed(sql: str) -> None:
+    sold(EURO)
+    with (
+        pytest.raises(DatabaseError, match="only closed"),
+        transaction.atomic(),
+        connection.cursor() as cursor,
+    ):
+        cursor.execute(sql)
+
+
+def test_a_closed_version_is_never_opened_again() -> None:
+    offering = sold(EURO)
+    reprice(offering, 2 * EURO, since=NOW)
+    with pytest.raises(DatabaseError), transaction.atomic():
+        PriceVersion.objects.filter(nano_per_hour=EURO).update(valid=DateTimeTZRange(LONG_AGO, LATER))
+
+
+def test_two_prices_never_hold_at_once() -> None:
+    version = reprice(sold(None), EURO, since=NOW)
+    with pytest.raises(IntegrityError, match="one_price_at_a_time"), transaction.atomic():
+        PriceVersion.objects.create(
+            rate_card=version.rate_card,
+            offering=version.offering,
+            currency="EUR",
+            valid=DateTimeTZRange(LATER, None),
+            nano_per_hour=1,
+            created_at=NOW,
+        )

@@ -1,0 +1,144 @@
+"""What was spent is right to the second, whether rating has been by or not."""
+
+from datetime import datetime, timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from billing.services import rating, spend
+from tenants.services import projects
+from tenants.services.actors import SYSTEM
+from tenants.services.walls import as_tenant
+from tests.billing.histories import EURO, HOUR, S, at, customer, lived, ran, reprice, runs, sold
+
+pytestmark = pytest.mark.django_db
+NOW = at("2026-11-21 09:00:00")
+MONTH = at("2026-11-01 00:00:00")
+
+
+def test_what_ran_and_what_runs_add_up_before_and_after_rating() -> None:
+    tenant, project = customer()
+    offering = sold(EURO)
+    ran(project, offering, NOW - timedelta(hours=5), HOUR, quantity=2)
+    runs(project, offering, NOW - timedelta(hours=1))
+    sums = []
+    for _ in range(2):
+        with as_tenant(tenant.pk):
+            sums.append(spend.between(tenant, MONTH, NOW))
+        rating.rate(now=NOW)
+    assert sums == [3 * HOUR * EURO] * 2
+
+
+def test_only_seconds_inside_the_span_count() -> None:
+    tenant, project = customer()
+    ran(project, sold(EURO), MONTH - timedelta(hours=1), 2 * HOUR)
+    for _ in range(2):
+        with as_tenant(tenant.pk):
+            assert spend.between(tenant, MONTH, NOW) == HOUR * EURO
+            assert spend.between(tenant, MONTH, MONTH + timedelta(seconds=10)) == 10 * EURO
+        rating.rate(now=NOW)
+
+
+def test_spend_of_projects_is_only_theirs() -> None:
+    tenant, root = customer()
+    offering = sold(EURO)
+    with as_tenant(tenant.pk):
+        child = projects.create(parent=root, name="child", actor=SYSTEM, now=MONTH)
+    ran(root, offering, MONTH, HOUR)
+    ran(child, offering, MONTH, 2 * HOUR)
+    runs(child, offering, NOW - timedelta(seconds=1))
+    with as_tenant(tenant.pk):
+        assert spend.between(tenant, MONTH, NOW, [child.pk]) == (2 * HOUR + 1) * EURO
+        assert spend.between(tenant, MONTH, NOW, []) == 0
+        assert spend.burning([child.pk], tenant, now=NOW) == EURO
+        assert spend.burning([root.pk], tenant, now=NOW) == 0
+
+
+def test_another_tenants_spend_is_not_seen() -> None:
+    tenant, _ = customer()
+    _, elsewhere = customer()
+    runs(elsewhere, sold(EURO), MONTH)
+    with as_tenant(tenant.pk):
+        assert spend.between(tenant, MONTH, NOW) == 0
+        assert spend.burning(None, tenant, now=NOW) == 0
+
+
+def test_burn_is_what_all_active_units_cost_an_hour() -> None:
+    tenant, project = customer()
+    runs(project, sold(EURO), MONTH, quantity=3)
+    runs(project, sold(2 * EURO), MONTH)
+    lived(project, sold(9 * EURO), [(MONTH, S.PROVISIONING)])
+    with as_tenant(tenant.pk):
+        assert spend.burning(None, tenant, now=NOW) == 5 * EURO
+
+
+def test_the_cost_of_many_leases_is_one_query(django_assert_num_queries: object) -> None:
+    tenant, project = customer()
+    offering = sold(EURO)
+    old = [ran(project, offering, MONTH, HOUR, quantity=2) for _ in range(3)]
+    rating.rate(now=NOW)
+    live = runs(project, offering, NOW - timedelta(seconds=30))
+    waiting = lived(project, offering, [(NOW, S.QUEUED)])
+    with as_tenant(tenant.pk), django_assert_num_queries(1):
+        found = spend.costs([*(lease.pk for lease in old), live.pk, waiting.pk], now=NOW)
+    assert found[live.pk] == spend.Cost("EUR", 30, 30, 30 * EURO)
+    assert found[old[0].pk] == spend.Cost("EUR", HOUR, 2 * HOUR, 2 * HOUR * EURO)
+    assert found[old[0].pk].minor == 200
+    assert waiting.pk not in found
+    assert spend.Cost.nothing("EUR").minor == 0
+
+
+def test_a_lease_with_several_prices_costs_their_sum() -> None:
+    tenant, project = customer()
+    offering = sold(EURO)
+    lease = runs(project, offering, NOW - timedelta(hours=2))
+    reprice(offering, 3 * EURO, since=NOW - timedelta(hours=1))
+    with as_tenant(tenant.pk):
+        assert spend.costs([lease.pk], now=NOW)[lease.pk].exact_num == 4 * HOUR * EURO
+
+
+@pytest.mark.parametrize("rated", [False, True])
+def test_days_are_cut_at_local_midnight(rated: bool) -> None:
+    tenant, project = customer("America/New_York")
+    offering = sold(EURO)
+    # The clocks go back on 1 November 2026: that day has 25 hours.
+    start = at("2026-10-31 04:00:00")
+    ran(project, offering, start, 3 * 24 * HOUR)
+    if rated:
+        rating.rate(now=NOW)
+    with as_tenant(tenant.pk):
+        found = spend.by_day(tenant, start, NOW, group="offering")
+    assert [(each.day, each.unit_seconds // HOUR, each.exact_num) for each in found] == [
+        (at("2026-10-31 04:00:00"), 24, 24 * HOUR * EURO),
+        (at("2026-11-01 04:00:00"), 25, 25 * HOUR * EURO),
+        (at("2026-11-02 05:00:00"), 23, 23 * HOUR * EURO),
+    ]
+    assert {each.key for each in found} == {offering.pk}
+
+
+def test_usage_is_stacked_by_project_or_lease() -> None:
+    tenant, root = customer()
+    offering = sold(EURO)
+    lease = ran(root, offering, MONTH, HOUR)
+    with as_tenant(tenant.pk):
+        assert [u.key for u in spend.by_day(tenant, MONTH, NOW, group="project")] == [root.pk]
+        assert [u.key for u in spend.by_day(tenant, MONTH, NOW, group="lease", projects=[root.pk])] == [
+            lease.pk
+        ]
+        with pytest.raises(ValueError, match="not by 'colour'"):
+            spend.by_day(tenant, MONTH, NOW, group="colour")
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    zone=st.sampled_from(["UTC", "Australia/Lord_Howe", "America/Sao_Paulo", "Asia/Kolkata"]),
+    hours=st.integers(1, 2000),
+)
+def test_days_tile_any_span(zone: str, hours: int) -> None:
+    since: datetime = at("2026-03-01 13:07:00")
+    until = since + timedelta(hours=hours)
+    begins, ends = spend.days(zone, since, until)
+    assert begins[0] <= since
+    assert ends[-1] >= until
+    assert begins[1:] == ends[:-1]
