@@ -9,10 +9,14 @@ from deploy.embedded.complaint import Complaint
 from deploy.embedded.product import Product
 from deploy.embedded.supervisor import Supervisor
 
+SEEDING = "seeding"
 
-def prepare(product: Product, supervisor: Supervisor) -> dict[str, Any]:
-    """Do what is missing, and only that; return what the seed said, now or at an earlier start."""
-    server, answer = product.server, product.folders.data / "demo.json"
+
+def prepare(product: Product, supervisor: Supervisor) -> bool:
+    """Make roles, database and tables what they must be; tell whether the database is new."""
+    server = product.server
+    if roles.note(server, roles.DATABASE).endswith(SEEDING):
+        roles.drop_database(server, roles.DATABASE)  # a first start that was cut short: begin again
     new = roles.prepare_database(server)
     wanted = migrations.fingerprint()
     # The note lies on the database itself, so it cannot outlive it or be true of another one.
@@ -21,11 +25,23 @@ def prepare(product: Product, supervisor: Supervisor) -> dict[str, Any]:
             product.manage("migrate", "migrate", "--database", "owner", "--no-input", role=roles.OWNER)
         )
         roles.write_note(server, roles.DATABASE, wanted)
+    if new:
+        roles.write_note(server, roles.DATABASE, f"{wanted} {SEEDING}")
+    return new
+
+
+def fill(product: Product, supervisor: Supervisor, *, new: bool) -> dict[str, Any]:
+    """Seed a database that was not; return what the seed said, now or at an earlier start."""
+    server, answer = product.server, product.folders.data / "demo.json"
     if new or not answer.exists():
         fresh = answer.with_suffix(".new")
-        supervisor.run(product.manage("seed", "seed", output=fresh))
+        with roles.hasty(
+            server, roles.DATABASE
+        ):  # it lives through weeks of commits; the disk may lag behind
+            supervisor.run(product.manage("seed", "seed", output=fresh))
         read(fresh)
         fresh.rename(answer)
+        roles.write_note(server, roles.DATABASE, migrations.fingerprint())
     return read(answer)
 
 

@@ -72,24 +72,28 @@ class Product:
         command = [PYTHON, str(CHECKOUT / "manage.py"), *arguments, "--skip-checks"]
         return Part(name, command, env, account=self.account, cwd=CHECKOUT, output=output)
 
-    def parts(self) -> list[Part]:
-        """Describe everything that serves, in the order of starting."""
-        celery = [PYTHON, "-m", "celery", "-A", "config.celery"]
-        worker = [*celery, "worker", "-c", "2", "--loglevel", "INFO", "-n", "worker@gpubroker"]
-        worker += ["--without-gossip", "--without-mingle"]  # there is no second worker to talk to
-        beat = [*celery, "beat", "--loglevel", "WARNING", "--pidfile="]
-        beat += ["-s", str(self.folders.files / "beat-schedule")]
-        relay = [PYTHON, str(CHECKOUT / "manage.py"), "relay", "--skip-checks"]
+    def doors(self) -> list[Part]:
+        """Describe what answers requests."""
         web = [PYTHON, "-m", "gunicorn", "config.wsgi:application", "--bind", f"{self.host}:{self.port}"]
         web += ["--workers", "2", "--threads", "4", "--worker-class", "gthread", "--preload"]
         web += ["--graceful-timeout", "3", "--timeout", "60", "--no-control-socket"]
         events = [PYTHON, "-m", "uvicorn", "config.asgi:application", "--no-access-log"]
         events += ["--host", self.host, "--port", str(self.port + 1), "--timeout-graceful-shutdown", "2"]
         return [
-            # The slowest to wake goes first.
-            self._part("worker", worker, WORKER, ready=self._worker_listens, orphaned=signal.SIGQUIT),
             self._part("web", web, WEB, ready=self._answers(self.port, READY), orphaned=signal.SIGQUIT),
             self._part("events", events, WEB, ready=self._answers(self.port + 1)),
+        ]
+
+    def labour(self) -> list[Part]:
+        """Describe what works in the background."""
+        celery = [PYTHON, "-m", "celery", "-A", "config.celery"]
+        worker = [*celery, "worker", "-c", "2", "--loglevel", "INFO", "-n", "worker@gpubroker"]
+        worker += ["--without-gossip", "--without-mingle"]  # there is no second worker to talk to
+        beat = [*celery, "beat", "--loglevel", "WARNING", "--pidfile="]
+        beat += ["-s", str(self.folders.files / "beat-schedule")]
+        relay = [PYTHON, str(CHECKOUT / "manage.py"), "relay", "--skip-checks"]
+        return [
+            self._part("worker", worker, WORKER, ready=self._worker_listens, orphaned=signal.SIGQUIT),
             self._part("beat", beat, WORKER),
             self._part("relay", relay, WORKER),
         ]

@@ -2,7 +2,8 @@
 
 import hashlib
 import hmac
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
@@ -66,6 +67,7 @@ def prepare_database(server: Server, name: str = DATABASE) -> bool:
             _make_roles(server, name)
             for statement in (
                 "ALTER DATABASE {0} OWNER TO {1}",
+                "ALTER DATABASE {0} RESET synchronous_commit",  # as `hasty` leaves it when it is cut short
                 "REVOKE ALL ON DATABASE {0} FROM PUBLIC",
                 "GRANT CONNECT, TEMPORARY ON DATABASE {0} TO {2}, {3}",
             ):
@@ -113,6 +115,19 @@ def drop_database(server: Server, name: str) -> None:
     """Remove a database, whoever is still connected to it."""
     with server.as_administrator() as connection:
         connection.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+@contextmanager
+def hasty(server: Server, name: str) -> Iterator[None]:
+    """Let commits in a database return before the disk has them; at the end the disk has them all."""
+    database = sql.Identifier(name)
+    with server.as_administrator() as connection:
+        connection.execute(sql.SQL("ALTER DATABASE {} SET synchronous_commit = off").format(database))
+        try:
+            yield
+        finally:
+            connection.execute(sql.SQL("ALTER DATABASE {} RESET synchronous_commit").format(database))
+            connection.execute("CHECKPOINT")
 
 
 def rename_database(server: Server, name: str, new: str) -> None:

@@ -12,7 +12,7 @@ from deploy.embedded import account, binaries, folders, listening
 from deploy.embedded.complaint import Complaint
 from deploy.embedded.greeting import greeting
 from deploy.embedded.postgres import Cluster, major_of
-from deploy.embedded.preparation import prepare
+from deploy.embedded.preparation import fill, prepare
 from deploy.embedded.process import Part
 from deploy.embedded.product import Product
 from deploy.embedded.roles import Server
@@ -79,8 +79,11 @@ def run(options: Namespace) -> int:
     began = time.monotonic()
     try:
         with installation(options) as (product, supervisor):
-            demo = prepare(product, supervisor)
-            supervisor.start(*product.parts())
+            new = prepare(product, supervisor)
+            # The doors wake up beside the seed; the worker must not, it would act on a history half written.
+            doors = supervisor.launch(*product.doors())
+            demo = fill(product, supervisor, new=new)
+            supervisor.until_ready(doors + supervisor.launch(*product.labour()))
             took = time.monotonic() - began
             logs = product.folders.logs
             print(greeting(address=product.address, demo=demo, logs=logs, seconds=took), flush=True)

@@ -23,13 +23,15 @@ class Supervisor:
 
     def __init__(self, logs: Path, say: Callable[[str], None] = print) -> None:
         self.logs, self.say = logs, say
-        self.tiers: list[list[Process]] = []  # what stops together; the last tier first
+        # What is launched first is the ground that the rest stands on: it stops last.
+        self.ground: list[Process] = []
+        self.above: list[Process] = []
         signal.pthread_sigmask(signal.SIG_BLOCK, NEWS)
         adopt_orphans()
 
     @property
     def processes(self) -> list[Process]:
-        return [process for tier in self.tiers for process in tier]
+        return [*self.ground, *self.above]
 
     def pause(self, seconds: float) -> None:
         """Sleep until something happens to a child; raise Stopped when we are asked to end."""
@@ -37,16 +39,21 @@ class Supervisor:
         if news is not None and news.si_signo != signal.SIGCHLD:
             raise Stopped(signal.Signals(news.si_signo).name)
 
+    def launch(self, *parts: Part) -> list[Process]:
+        """Start processes side by side."""
+        level = self.above if self.ground else self.ground
+        launched = [Process(part, self.logs / f"{part.name}.log") for part in parts]
+        for process in launched:
+            process.start()
+            level.append(process)
+        return launched
+
     def start(self, *parts: Part) -> None:
         """Start processes side by side and return when each is ready."""
-        self.tiers.append([])
-        for part in parts:
-            process = Process(part, self.logs / f"{part.name}.log")
-            process.start()
-            self.tiers[-1].append(process)
-        self._until_ready(self.tiers[-1])
+        self.until_ready(self.launch(*parts))
 
-    def _until_ready(self, processes: Sequence[Process]) -> None:
+    def until_ready(self, processes: Sequence[Process]) -> None:
+        """Return when each is ready; raise a Complaint when one dies or takes too long."""
         began, waiting = time.monotonic(), list(processes)
         while waiting:
             for process in list(waiting):
@@ -68,12 +75,10 @@ class Supervisor:
 
     def finish(self, part: Part) -> Process:
         """Run a process to its end, whatever that is."""
-        process = Process(part, self.logs / f"{part.name}.log")
-        process.start()
-        self.tiers.append([process])
+        (process,) = self.launch(part)
         while process.alive:
             self.pause(0.5)
-        self.tiers.pop()
+        self.above.remove(process)
         return process
 
     def _complaint(self, process: Process, what: str) -> Complaint:
@@ -115,25 +120,24 @@ class Supervisor:
 
     def stop(self) -> None:
         """Stop everything, the last started first, and leave no process behind."""
-        while self.tiers:
-            tier = self.tiers.pop()
-            products = bool(self.tiers)  # the databases were first and go last
-            for process in reversed(tier):
+        for level, grace, last_call in ((self.above, 4.0, 1.5), (self.ground, 3.0, 0.5)):
+            for process in reversed(level):
                 process.send(process.part.stop)
-            if not self._gone(tier, 4.0 if products else 3.0):
-                for process in tier:
+            if not self._gone(level, grace):
+                for process in level:
                     process.send(process.part.orphaned)
-                self._gone(tier, 1.5 if products else 0.5)
-            for process in tier:
+                self._gone(level, last_call)
+            for process in level:
                 process.sweep_group()
                 process.popen.wait()
+            level.clear()
         _kill_children()
 
-    def _gone(self, tier: Sequence[Process], within: float) -> bool:
+    def _gone(self, level: Sequence[Process], within: float) -> bool:
         end = time.monotonic() + within
-        while any(process.alive for process in tier) and time.monotonic() < end:
+        while any(process.alive for process in level) and time.monotonic() < end:
             signal.sigtimedwait({signal.SIGCHLD}, 0.05)
-        return not any(process.alive for process in tier)
+        return not any(process.alive for process in level)
 
 
 def _manner(returncode: int) -> str:
