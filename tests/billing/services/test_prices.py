@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 from django.db import DatabaseError, IntegrityError, connection, transaction
 from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
+from pytest_django import DjangoAssertNumQueries
 
 from billing.models import PriceVersion
 from billing.services import prices
@@ -97,7 +98,7 @@ def test_an_offering_without_a_price_is_refused_and_listed() -> None:
     assert prices.unpriced(currency="USD", moment=NOW) == [priced, unpriced]
 
 
-def test_a_whole_catalogue_is_priced_in_one_query(django_assert_num_queries: object) -> None:
+def test_a_whole_catalogue_is_priced_in_one_query(django_assert_num_queries: DjangoAssertNumQueries) -> None:
     offerings = [sold(EURO) for _ in range(5)]
     with django_assert_num_queries(1):
         found = prices.at(NOW, currency="EUR", offerings=[offering.pk for offering in offerings[:3]])

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pytest_django import DjangoAssertNumQueries
 
 from billing.services import rating, spend
 from tenants.services import projects
@@ -73,7 +74,7 @@ def test_burn_is_what_all_active_units_cost_an_hour() -> None:
         assert spend.burning(None, tenant, now=NOW) == 5 * EURO
 
 
-def test_the_cost_of_many_leases_is_one_query(django_assert_num_queries: object) -> None:
+def test_the_cost_of_many_leases_is_one_query(django_assert_num_queries: DjangoAssertNumQueries) -> None:
     tenant, project = customer()
     offering = sold(EURO)
     old = [ran(project, offering, MONTH, HOUR, quantity=2) for _ in range(3)]
