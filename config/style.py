@@ -231,3 +231,6 @@ class StylePage(TemplateView):
 
     template_name = "style.html"
     extra_context = samples()
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return super().get_context_data(explain="explain" in self.request.GET, **kwargs)
