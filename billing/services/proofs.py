@@ -1,6 +1,7 @@
 """What must be true of charges, asked of the rows themselves. Must run as staff."""
 
 from collections.abc import Iterator
+from datetime import datetime
 
 from broker.services import proofs as capacity
 from broker.services.proofs import Claim, Proof
@@ -20,7 +21,7 @@ CLAIMS = (
                 WHERE t.lease_id = l.id AND t.after = 'active') used ON true
           LEFT JOIN LATERAL (
                SELECT sum(c.unit_seconds) AS seconds FROM billing_ratedcharge c WHERE c.lease_id = l.id) charged ON true
-         WHERE l.ended_at < clock_timestamp() - interval '{RATED_AFTER_S} s'
+         WHERE l.ended_at < %(now)s::timestamptz - interval '{RATED_AFTER_S} s'
            AND coalesce(used.seconds, 0) <> coalesce(charged.seconds, 0)
         """,
     ),
@@ -41,13 +42,13 @@ CLAIMS = (
         SELECT l.id FROM broker_lease l JOIN tenants_tenant tn ON tn.id = l.tenant_id
          WHERE l.state = 'active' AND NOT EXISTS (
                SELECT FROM billing_priceversion p WHERE p.offering_id = l.offering_id
-                  AND p.currency = tn.currency AND p.valid @> clock_timestamp())
+                  AND p.currency = tn.currency AND p.valid @> %(now)s::timestamptz)
         """,
     ),
 )
 
 
-def check() -> Iterator[Proof]:
+def check(*, now: datetime) -> Iterator[Proof]:
     """Look at every claim there is, the fleet's first."""
-    yield from capacity.check()
-    yield from capacity.check(CLAIMS)
+    yield from capacity.check(now=now)
+    yield from capacity.check(CLAIMS, now=now)

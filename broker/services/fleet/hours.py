@@ -53,7 +53,6 @@ class Held:
 class Hours:
     """Seconds × SCALE of a card by use; `total` is counted from the cards alone."""
 
-    seconds: int
     total: int
     by_use: dict[Use, int]
 
@@ -67,13 +66,16 @@ def since(moment: datetime, cards: Sequence[Card], *, now: datetime) -> Hours:
     start, end = int(moment.timestamp()), int(now.timestamp())
     held, outages = _held(start, end), _outages(moment, cards, end)
     spent: Counter[tuple[Use, int]] = Counter()
+    total = 0
     for card in cards:
-        for use, units, seconds in _spent(card, held[card.id], outages[card.id], start, end):
+        first = min(max(start, int(card.since.timestamp())), end)
+        total += end - first
+        for use, units, seconds in _spent(card, held[card.id], outages[card.id], first, end):
             spent[use, card.grid] += units * seconds
     by_use = dict.fromkeys(Use, 0)
     for (use, grid), unit_seconds in spent.items():
         by_use[use] += unit_seconds * SCALE // grid
-    return Hours(end - start, len(cards) * (end - start) * SCALE, by_use)
+    return Hours(total * SCALE, by_use)
 
 
 def _spent(

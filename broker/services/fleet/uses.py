@@ -85,6 +85,7 @@ class Card:
     cluster: str
     cluster_name: str
     region: str
+    since: datetime  # when its cluster was added
     offered: tuple[Profile, ...]
     layout: Geometry | None = None
     state: CardState = field(default_factory=CardState)

@@ -128,6 +128,13 @@ def test_an_outage_that_lasts_since_before_the_window_counts_from_its_border(
     assert spent(life, 40).by_use[Use.MAINTENANCE] == 4 * 40 * CARD
 
 
+def test_a_cluster_counts_from_when_it_was_added(life: Life, kestrel: Home) -> None:
+    life.run(50)
+    world.fleet(world.Rack("west-2", "eu-west", "A100-80GB", nodes=1, cards_per_node=2), now=life.now)
+    life.run(10)
+    assert spent(life, 500).total == (4 * 60 + 2 * 10) * CARD
+
+
 def test_a_window_of_no_length_explains_nothing(life: Life, kestrel: Home) -> None:
     seen = spent(life, 0)
     assert (seen.total, seen.explained) == (0, 0)
