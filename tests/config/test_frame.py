@@ -45,6 +45,7 @@ def test_the_navigation_marks_the_deepest_page_that_is_open() -> None:
     assert look.opened("/elsewhere/", ["/"]) is None
 
 
+@pytest.mark.django_db
 def test_a_visitor_who_is_not_signed_in_gets_an_empty_frame() -> None:
     request = RequestFactory().get("/style/")
     request.user = AnonymousUser()
