@@ -8,7 +8,7 @@ from django.http import HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
-from billing.domain.money import fixed_point
+from billing.domain.money import SYMBOLS, fixed_point
 from billing.portal import calls, downloads, meters, shelf
 from billing.portal.addresses import chosen, menu, varied
 from billing.portal.pages import PageRequest, may, page
@@ -42,7 +42,7 @@ def catalogue(request: PageRequest) -> HttpResponse:
     sort = chosen(request, "sort", ORDERS)
     if sort:
         listed.sort(key=ORDERS[sort])
-    bars = meters.quotas(request.project, now=request.now)
+    bars = meters.quotas(request.project, now=request.now, currency=request.tenant.currency)
     units = next((bar for bar in bars if bar.kind == QuotaKind.UNITS), None)
     listed = [replace(item, left=left(item, units)) for item in listed]
     if request.GET.get("format") == "csv":
@@ -57,6 +57,7 @@ def catalogue(request: PageRequest) -> HttpResponse:
                   for name in ORDERS},
         "units": units,
         "currency": request.tenant.currency,
+        "per_gb_label": f"{SYMBOLS.get(request.tenant.currency, request.tenant.currency)}/GB·h",
         "csv": varied(request, format="csv"),
         "may_write": may(request, "leases.write"),
         "now": request.now,

@@ -43,9 +43,16 @@ def recent(scope: Scope) -> list[Event]:
     return [Event(s.lease_id, names.get(s.lease_id, s.lease_id), words, s.after, s.at) for s, words in told]
 
 
+def named(step: Transition) -> str:
+    """Name who did it; a tenant is not told which operator."""
+    return (
+        "an operator" if step.actor_kind == "staff" else step.actor_label.partition("@")[0] or step.actor_kind
+    )
+
+
 def tell(step: Transition) -> str:
     """Say what a step means; nothing for those that only lead to the next one."""
-    by = step.actor_label.partition("@")[0]
+    by = named(step)
     match S(step.after):
         case S.QUEUED if step.before == S.REQUESTED:
             return f"asked for by {by}"

@@ -30,7 +30,8 @@ def home(request: PageRequest) -> HttpResponse:
     whose = chosen(request, "whose", ["all"], "mine" if any(mine for _, mine in counts) else "all")
     listed = live.filter(requested_by=request.actor.id) if whose == "mine" else live
     shown = rows(loaded(listed.order_by("-pk"))[:SHOWN], currency=request.tenant.currency, now=request.now)
-    waiting = [row for row in shown if row.queued]
+    queued = sum(n for (state, _), n in counts.items() if state == S.QUEUED)
+    waiting = first_in_line(request) if queued else []
     context: dict[str, Any] = {
         "rows": shown,
         "now": request.now,
@@ -38,12 +39,12 @@ def home(request: PageRequest) -> HttpResponse:
         "hidden": sum(n for (_, mine), n in counts.items() if mine or whose == "all") - len(shown),
         "states": Counter({state: sum(n for (s, _), n in counts.items() if s == state) for state in S}),
         "soon": soonest(shown),
-        "waiting": waiting[:1],
-        "also_waiting": len(waiting) - 1,
-        "instead": next(iter(instead(request, waiting[:1])), []),
+        "waiting": waiting,
+        "also_waiting": queued - 1,
+        "instead": next(iter(instead(request, waiting)), []),
         "events": events.recent(request.scope),
         "month": meters.month(request),
-        "quotas": meters.quotas(request.project, now=request.now),
+        "quotas": meters.quotas(request.project, now=request.now, currency=request.tenant.currency),
         "may_write": may(request, "leases.write"),
         "project": request.project,
         "call": calls.get("/leases?state=active,provisioning,queued"),
@@ -55,13 +56,26 @@ def home(request: PageRequest) -> HttpResponse:
 
 def counted(request: PageRequest) -> list[tuple[str, bool, int]]:
     """Count what is live by state, the visitor's own apart; one query."""
-    mine = Case(
-        When(requested_by=request.actor.id, then=Value(True)),
-        default=Value(False),
-        output_field=BooleanField(),
+    found = (
+        request.scope.leases()
+        .live()
+        .annotate(mine=mine_first(request))
+        .values_list("state", "mine")
+        .order_by()
     )
-    found = request.scope.leases().live().annotate(mine=mine).values_list("state", "mine").order_by()
     return list(found.annotate(Count("pk")))
+
+
+def first_in_line(request: PageRequest) -> list[Row]:
+    """Return what has waited longest, the visitor's own before others'."""
+    queued = request.scope.leases().filter(state=S.QUEUED.value)
+    own_first = queued.annotate(mine=mine_first(request)).order_by("-mine", "created_at", "pk")
+    return rows(loaded(own_first)[:1], currency=request.tenant.currency, now=request.now)
+
+
+def mine_first(request: PageRequest) -> Case:
+    own = When(requested_by=request.actor.id, then=Value(True))
+    return Case(own, default=Value(False), output_field=BooleanField())
 
 
 def seg(request: PageRequest, counts: Counter[tuple[str, bool]], whose: str) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_GET
 
 from billing.domain.money import decimal_string, fixed_point
 from billing.models import Invoice, InvoiceLine, InvoiceStatus, PriceVersion
-from billing.portal import calls, downloads
+from billing.portal import calls, downloads, explained
 from billing.portal.pages import PageRequest, page
 from broker.models import Offering
 from tenants.models import Project
@@ -60,8 +60,8 @@ class Row:
 
 @require_GET
 @page("billing.read")
-def invoice(request: PageRequest, invoice_id: str) -> HttpResponse:
-    found = Invoice.objects.filter(tenant=request.tenant, pk=invoice_id).select_related("period").first()
+def invoice(request: PageRequest, pk: str) -> HttpResponse:
+    found = Invoice.objects.filter(tenant=request.tenant, pk=pk).select_related("period").first()
     if found is None:
         raise Missing("There is no such invoice here.", fix="Look it up in the list of invoices.")
     rows = lines_of(found)
@@ -86,7 +86,7 @@ def invoice(request: PageRequest, invoice_id: str) -> HttpResponse:
     }
     if at is not None:
         context |= {
-            "told": explained(found, rows[at]),
+            "drawer": explained.opened(rows[at].line),
             "row": rows[at],
             "at": at + 1,
             "previous": rows[at - 1].url if at else "",
@@ -103,6 +103,8 @@ def month_words(invoice: Invoice) -> str:
 def lines_of(invoice: Invoice) -> list[Row]:
     """Return the lines with the names of what they charge for; four queries."""
     lines = list(InvoiceLine.objects.filter(invoice=invoice).order_by("n"))
+    for line in lines:
+        line.invoice = invoice
     sold = {o.pk: o for o in Offering.objects.filter(pk__in={line.offering_id for line in lines})}
     names = dict(Project.objects.filter(pk__in={line.project_id for line in lines}).values_list("pk", "name"))
     prices = {v.pk: v for v in PriceVersion.objects.filter(pk__in={line.price_version_id for line in lines})}
@@ -135,12 +137,13 @@ def day(at: datetime) -> str:
 
 def history(invoice: Invoice) -> list[tuple[str, str, datetime]]:
     """Return what has happened to the invoice, newest first: (state, words, when)."""
-    found = [("requested", "Brought up to the charges there are", invoice.refreshed_at)]
-    if invoice.period.closed_at:
-        found.append(("closing", "Month closed: every second of it is charged", invoice.period.closed_at))
-    if invoice.finalized_at:
-        found.append(("finalized", f"Finalized as {invoice}; it never changes again", invoice.finalized_at))
-    return sorted(found, key=lambda each: each[2], reverse=True)
+    if invoice.finalized_at is None:
+        return [("draft", "Brought up to the charges there are", invoice.refreshed_at)]
+    closed = invoice.period.closed_at or invoice.finalized_at
+    return [
+        ("finalized", f"Finalized as {invoice}; it never changes again", invoice.finalized_at),
+        ("closing", "Month closed: every second of it is charged", closed),
+    ]
 
 
 def cells(invoice: Invoice, rows: list[Row]) -> list[list[object]]:
@@ -149,7 +152,3 @@ def cells(invoice: Invoice, rows: list[Row]) -> list[list[object]]:
          fixed_point(row.nano_per_hour, 9), decimal_string(row.line.minor, invoice.currency), invoice.currency]
         for row in rows
     ]  # fmt: skip
-
-
-def explained(invoice: Invoice, row: Row) -> Any:
-    return None

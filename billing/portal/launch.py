@@ -23,6 +23,8 @@ from tenants.services.refusals import Refused
 @require_http_methods(["GET", "POST"])
 @page("leases.read")
 def launch(request: PageRequest) -> HttpResponse:
+    if request.method == "POST":
+        must(request, "leases.write", request.project)
     asked = request.POST if request.method == "POST" else again(request)
     wish = wishes.read(request, asked)
     all_items = shelf.items(shelf.sold(request))
@@ -31,7 +33,8 @@ def launch(request: PageRequest) -> HttpResponse:
         return render(request, "billing/launch_empty.html", {"now": request.now})
     wanted = wish.wanted(each.offering, ZoneInfo(request.tenant.time_zone))
     if request.method == "POST":
-        must(request, "leases.write", request.project)
+        if wish.offering != each.offering.pk:
+            wish.errors["offering"] = "Nothing that is sold was chosen. Choose a slice from the list."
         if not wish.errors and (done := start(request, wanted)):
             return done
     quote = rail.quote(request, each, wanted)

@@ -14,6 +14,7 @@ from django.views.decorators.http import require_GET, require_http_methods
 from billing.domain.money import Money, exponent_of, to_minor_up
 from billing.domain.pricing import cost
 from billing.portal import calls, costs, seats, timeline
+from billing.portal.events import named
 from billing.portal.pages import PageRequest, may, must, page
 from billing.portal.rows import ENDING, Row, loaded, rows
 from broker.domain.states import EndReason, LeaseState
@@ -34,8 +35,8 @@ def found(request: PageRequest, lease_id: str) -> Row:
 
 @require_GET
 @page("leases.read")
-def lease(request: PageRequest, lease_id: str) -> HttpResponse:
-    row = found(request, lease_id)
+def lease(request: PageRequest, pk: str) -> HttpResponse:
+    row = found(request, pk)
     steps = list(Transition.objects.filter(lease_id=row.lease.pk).order_by("seq"))
     drawings, more = seats.held(row.lease)
     shown = {
@@ -59,18 +60,18 @@ def lease(request: PageRequest, lease_id: str) -> HttpResponse:
 
 @require_GET
 @page("leases.read")
-def row(request: PageRequest, lease_id: str) -> HttpResponse:
+def row(request: PageRequest, pk: str) -> HttpResponse:
     """One row of a table of leases, asked for again while it is under way."""
-    found_row = found(request, lease_id)
+    found_row = found(request, pk)
     shown = {"row": found_row, "now": request.now, "may_write": may(request, "leases.write")}
     return render(request, "billing/leases/_row.html", shown)
 
 
 @require_http_methods(["GET", "POST"])
 @page("leases.read")
-def extend(request: PageRequest, lease_id: str) -> HttpResponse:
+def extend(request: PageRequest, pk: str) -> HttpResponse:
     """Let it last longer, from the lease's page or from a page of its own."""
-    row = found(request, lease_id)
+    row = found(request, pk)
     must(request, "leases.write", row.lease.project)
     error = ""
     if request.method == "POST":
@@ -82,7 +83,7 @@ def extend(request: PageRequest, lease_id: str) -> HttpResponse:
         else:
             until = f" Stops at {local(longer.ends_at)}." if longer.ends_at else ""
             messages.success(request, f"{longer.name} is extended by {more_s // 3600} h.{until}")
-            return redirect("lease", lease_id=longer.pk)
+            return redirect("lease", pk=longer.pk)
     shown = {
         "row": row,
         "lease": row.lease,
@@ -95,14 +96,14 @@ def extend(request: PageRequest, lease_id: str) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 @page("leases.read")
-def release(request: PageRequest, lease_id: str) -> HttpResponse:
+def release(request: PageRequest, pk: str) -> HttpResponse:
     """End it, after one has seen what that means."""
-    row = found(request, lease_id)
+    row = found(request, pk)
     must(request, "leases.write", row.lease.project)
     if request.method == "POST":
         ending.release(row.lease, reason=EndReason.BY_TENANT, actor=request.actor, now=request.now)
         messages.success(request, f"{row.lease.name} is being released. Nothing is charged from now on.")
-        return redirect("lease", lease_id=row.lease.pk)
+        return redirect("lease", pk=row.lease.pk)
     shown = {"row": row, "lease": row.lease, "now": request.now}
     return render(request, "billing/lease_release.html", shown)
 
@@ -120,9 +121,8 @@ class Passed:
 
     @classmethod
     def of(cls, step: Transition) -> "Passed":
-        by = step.actor_label.partition("@")[0] if step.actor_label else step.actor_kind
         charged = step.after == LeaseState.ACTIVE
-        return cls(step.at, step.before, step.after, step.cause, by, charged)
+        return cls(step.at, step.before, step.after, step.cause, named(step), charged)
 
 
 def at_most(row: Row, seconds: int) -> Money | None:

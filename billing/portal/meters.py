@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
-from billing.domain.money import MINUS, exponent_of, to_minor
+from billing.domain.money import MINUS, exponent_of, half_up, to_minor
+from billing.domain.money import shown as written
 from billing.domain.periods import Period, month_of
 from billing.portal.pages import PageRequest, Scope
 from billing.services import spend
@@ -13,9 +14,9 @@ from broker.services.quotas import shown, window_of
 from tenants.models import Project, Quota, QuotaKind
 
 WORDS = {
-    QuotaKind.UNITS.value: ("At once", "units"),
-    QuotaKind.GPU_SECONDS.value: ("This month", "unit hours"),
-    QuotaKind.BURN.value: ("Burn", "per hour"),
+    QuotaKind.UNITS.value: ("At once", " units"),
+    QuotaKind.GPU_SECONDS.value: ("This month", " unit-hours"),
+    QuotaKind.BURN.value: ("Burn", "/h"),
 }
 NANO = 10**9
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
@@ -56,6 +57,7 @@ class Bar:
     kind: str
     used: int
     limit: int
+    currency: str
 
     @property
     def label(self) -> str:
@@ -63,15 +65,23 @@ class Bar:
 
     @property
     def words(self) -> str:
-        return f"{shown(self.kind, self.used)} of {shown(self.kind, self.limit)} {WORDS[self.kind][1]}"
+        return f"{self.amount(self.used)} of {self.limit_words}"
 
     @property
     def limit_words(self) -> str:
-        return f"{shown(self.kind, self.limit)} {WORDS[self.kind][1]}"
+        return f"{self.amount(self.limit)}{WORDS[self.kind][1]}"
 
     @property
     def free(self) -> str:
-        return shown(self.kind, max(self.limit - self.used, 0))
+        return self.amount(max(self.limit - self.used, 0))
+
+    def amount(self, counted: int) -> str:
+        """Write an amount: money for the burn, whole numbers from a hundred on."""
+        if self.kind == QuotaKind.BURN:
+            places = exponent_of(self.currency)
+            return written(half_up(counted, NANO // 10**places), self.currency)
+        text = shown(self.kind, counted)
+        return text.partition(".")[0] if len(text.partition(".")[0]) > 2 else text
 
     @property
     def style(self) -> str:
@@ -103,7 +113,12 @@ def month(request: PageRequest) -> Month:
     places, ids = exponent_of(tenant.currency), request.scope.ids
     hours = (present.end - present.start) // HOUR
     ceiling = next(
-        (bar.limit for bar in quotas(request.project, now=now) if bar.kind == QuotaKind.BURN), None
+        (
+            bar.limit
+            for bar in quotas(request.project, now=now, currency=tenant.currency)
+            if bar.kind == QuotaKind.BURN
+        ),
+        None,
     )
     return Month(
         name=month_name[now.astimezone(ZoneInfo(tenant.time_zone)).month],
@@ -124,12 +139,12 @@ def same_stretch(past: Period, length: timedelta) -> datetime:
     return min(past.start + length, past.end)
 
 
-def quotas(project: Project, *, now: datetime) -> list[Bar]:
+def quotas(project: Project, *, now: datetime, currency: str) -> list[Bar]:
     """Return the tightest quota of each kind on the project's path; one query."""
     tightest: dict[str, Bar] = {}
     for quota in Quota.objects.filter(project_id__in=project.path).order_by("kind", "pk"):
         passed = quota.kind == QuotaKind.GPU_SECONDS and quota.window_start != window_of(now)
-        bar = Bar(quota.kind, 0 if passed else quota.used, quota.soft_limit)
+        bar = Bar(quota.kind, 0 if passed else quota.used, quota.soft_limit, currency)
         if (
             bar.kind not in tightest
             or bar.limit - bar.used < tightest[bar.kind].limit - tightest[bar.kind].used

@@ -36,6 +36,7 @@ class PageRequest(HttpRequest):
     roles: Grants
     visitor: Visitor
     now: datetime
+    events: str  # where the live stream is
     scope: "Scope"
 
 
@@ -86,6 +87,7 @@ def page(action: str = "tenant.read") -> Callable[[View], View]:
             if request.project is None:
                 return redirect("no-tenant")
             request.now = clock.now()
+            request.events = f"{settings.EVENTS_URL}/api/v1/events"
             request.scope = scope_of(request)
             with timezone.override(request.tenant.time_zone):
                 try:

@@ -4,22 +4,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from django.db import transaction
-
 from billing.domain.money import Money
 from billing.domain.pricing import at_most
 from billing.portal import meters, seats
 from billing.portal.pages import PageRequest
 from billing.portal.seats import Drawing
 from billing.portal.shelf import Item, Sold
+from billing.services.prices import NoPrice
 from broker.services import capacity
 from broker.services.catalogue import profile_of
 from broker.services.leases import request as asking
 from broker.services.leases.request import Wanted
 from broker.services.leases.standing import starts
-from broker.services.quotas import shown
 from tenants.models import QuotaKind
-from tenants.services.refusals import Invalid, Refused
+from tenants.services.refusals import Invalid, QuotaExceeded, Refused
 
 FEW = 5  # starts below which a distribution says nothing
 BARS = 14
@@ -82,7 +80,7 @@ class Quote:
         """Units of quota that stay free after it."""
         if self.quota is None:
             return ""
-        return shown(self.quota.kind, max(self.quota.limit - self.quota.used - self.units, 0))
+        return self.quota.amount(max(self.quota.limit - self.quota.used - self.units, 0))
 
     @property
     def length(self) -> timedelta:
@@ -90,13 +88,13 @@ class Quote:
 
 
 def quote(request: PageRequest, each: Sold, wanted: Wanted) -> Quote:
-    """Reckon the quote; asks every gate in a transaction that is undone, so that nothing is taken."""
+    """Reckon the quote from what is there now; nothing is taken and nothing is written."""
     offering = each.offering
     nano = each.nano_per_hour * wanted.quantity if each.nano_per_hour is not None else None
     seating = capacity.preview(
         offering, quantity=min(wanted.quantity, asking.MAX_QUANTITY), same_node=wanted.same_node
     )
-    bars = meters.quotas(request.project, now=request.now)
+    bars = meters.quotas(request.project, now=request.now, currency=request.tenant.currency)
     return Quote(
         sold=each,
         wanted=wanted,
@@ -109,19 +107,31 @@ def quote(request: PageRequest, each: Sold, wanted: Wanted) -> Quote:
         fits=seating is not None,
         starts=distribution(starts(request.tenant.pk, offering)),
         ends=earliest_end(request, wanted),
-        refused=trial(request, wanted),
+        refused=foreseen(request, each, wanted, bars),
     )
 
 
-def trial(request: PageRequest, wanted: Wanted) -> Refused | None:
-    """Ask for it in earnest and undo it: what would be refused on the button is refused here."""
-    with transaction.atomic():
-        try:
-            asking.request(wanted, project=request.project, actor=request.actor, now=request.now)
-        except Refused as refusal:
-            return refusal
-        finally:
-            transaction.set_rollback(True)
+def foreseen(request: PageRequest, each: Sold, wanted: Wanted, bars: Sequence[meters.Bar]) -> Refused | None:
+    """Tell what would be refused on the button, without taking anything: the form first, then every quota."""
+    try:
+        asking.build(wanted, project=request.project, actor=request.actor, now=request.now)
+    except Refused as refusal:
+        return refusal
+    if each.nano_per_hour is None:
+        return NoPrice(f"{each.offering.label} has no price yet.", fix="Choose another slice.")
+    units = each.offering.milli_units * wanted.quantity
+    asked = {
+        QuotaKind.UNITS.value: units,
+        QuotaKind.GPU_SECONDS.value: units * wanted.max_duration_s,
+        QuotaKind.BURN.value: each.nano_per_hour * wanted.quantity,
+    }
+    for bar in bars:
+        if asked[bar.kind] > bar.limit - bar.used:
+            return QuotaExceeded(
+                f"The quota allows {bar.limit_words}; {bar.amount(bar.used)} are taken, {bar.free} are free, and"
+                f" this asks for {bar.amount(asked[bar.kind])}.",
+                fix="Ask for a smaller slice or a shorter time, or release a lease.",
+            )
     return None
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from billing.domain.money import fixed_point, half_up
 from billing.portal.pages import PageRequest
 from billing.services import prices
 from broker.domain.states import PriceClass
@@ -81,6 +82,12 @@ class Item:
         """What a gigabyte of its memory costs per hour."""
         nano = self.first.nano_per_hour
         return None if nano is None else nano // self.offering.memory_gb
+
+    @property
+    def per_gb(self) -> str:
+        """The same with four decimals: whole cents would hide the difference."""
+        nano = self.nano_per_gb
+        return "" if nano is None else fixed_point(half_up(nano, 10**5), 4)
 
     @property
     def spot_saves(self) -> int:

@@ -174,7 +174,9 @@ def track(
     done, total = [(Decimal(0), 0)], 0
     for day in range(1, max(by_day, default=0) + 1):
         total += by_day.get(day, 0)
-        done.append((Decimal(day) / whole, to_minor(total, places)))
+        # The last day is drawn as far as it has come.
+        share = min(Decimal(day), Decimal((request.now - month.start) / HOUR) / 24)
+        done.append((share / whole, to_minor(total, places)))
     limit = tally(request, past.start, past.end, group="offering").minor
     ticks = tuple((Decimal(day - 1) / whole, str(day)) for day in (1, 10, 20, whole))
     word = f"{words(past, time_zone)} in all" if limit else ""

@@ -23,6 +23,8 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
+from billing.models import Invoice
+from billing.services import periods
 from broker.models import Node, Offering
 from broker.services.leases.request import Wanted, request
 from tenants.domain.roles import Role
@@ -148,7 +150,16 @@ def a_node() -> Node:
     return Node.objects.all()[0]
 
 
+def an_invoice(world: World) -> str:
+    month = periods.current(world.tenant, now=moment())
+    invoice, _ = Invoice.objects.get_or_create(
+        tenant=world.tenant, period=month, defaults={"currency": "EUR", "refreshed_at": moment()}
+    )
+    return str(invoice.pk)
+
+
 THINGS: dict[str, Thing] = {
+    "invoice": in_its_tenant(an_invoice),
     "lease": in_its_tenant(a_lease),
     "offering": lambda world: str(an_offering().pk),
     "gpu model": lambda world: str(an_offering().gpu_model_id),
@@ -268,6 +279,19 @@ ROWS: dict[str, Row] = {
     "api/v1/nodes/<str:pk>": fleet(thing="node"),
     "api/v1/gpus": fleet(),
     "api/v1/gpus/<str:pk>": fleet(thing="gpu"),
+    # leases and money, in the portal
+    "": page(GET=ALL),
+    "catalogue/": page(GET=ALL),
+    "launch/": page(GET=ALL, POST=WORKERS),
+    "leases/": page(GET=ALL),
+    "leases/<str:pk>/": page(thing="lease", GET=ALL),
+    "leases/<str:pk>/row/": page(thing="lease", GET=ALL),
+    "leases/<str:pk>/extend/": page(thing="lease", GET=WORKERS, POST=WORKERS),
+    "leases/<str:pk>/release/": page(thing="lease", GET=WORKERS, POST=WORKERS),
+    "queue/": page(GET=ALL),
+    "spend/": page(GET=ALL),
+    "invoices/": page(GET=PAYERS),
+    "invoices/<str:pk>/": page(thing="invoice", GET=PAYERS),
     # tenants, in the portal
     "join/<str:secret>/": anybody("GET", "POST", thing="link", writes_on_get=True),
     "start/": account("GET", "POST"),
@@ -289,6 +313,30 @@ ROWS: dict[str, Row] = {
     "projects/<str:pk>/quota/": page(thing="project", POST=LEADERS),
     "audit/": page(GET=LEADERS),
     "audit.csv": page(GET=LEADERS),
+    # the fleet, for operators
+    "ops/": ops(GET=STAFF),
+    "ops/map/": ops(GET=STAFF),
+    "ops/proofs/": ops(GET=STAFF),
+    "ops/system/": ops(GET=STAFF),
+    "ops/cards/": ops(GET=STAFF),
+    "ops/cards/<str:pk>/": ops(thing="gpu", GET=STAFF),
+    "ops/cards/<str:pk>/panel/": ops(thing="gpu", GET=STAFF),
+    "ops/cards/<str:pk>/quarantine/": ops(thing="gpu", GET=STAFF, POST=STAFF),
+    "ops/cards/<str:pk>/return/": ops(thing="gpu", GET=STAFF, POST=STAFF),
+    "ops/clusters/": ops(GET=STAFF),
+    "ops/nodes/<str:pk>/": ops(thing="node", GET=STAFF),
+    **{
+        f"ops/nodes/<str:pk>/{step}/": ops(thing="node", GET=STAFF, POST=STAFF)
+        for step in ("cordon", "drain", "ready", "lose", "release")
+    },
+    "ops/queue/": ops(GET=STAFF),
+    "ops/leases/<str:pk>/": ops(thing="lease", GET=STAFF),
+    "ops/leases/<str:pk>/release/": ops(thing="lease", GET=STAFF, POST=STAFF),
+    "ops/offerings/": ops(GET=STAFF),
+    "ops/offerings/derive/": ops(POST=STAFF),
+    "ops/offerings/<str:pk>/": ops(thing="offering", GET=STAFF, POST=STAFF),
+    "ops/offerings/<str:pk>/publish/": ops(thing="offering", GET=STAFF, POST=STAFF),
+    "ops/offerings/<str:pk>/retire/": ops(thing="offering", GET=STAFF, POST=STAFF),
     "ops/tenants/": ops(GET=STAFF),
     "ops/tenants/<str:pk>/quota/": ops(thing="tenant", POST=STAFF),
     "ops/tenants/<str:pk>/suspend/": ops(thing="tenant", POST=STAFF),

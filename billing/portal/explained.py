@@ -1,0 +1,76 @@
+"""The explain drawer: one invoice line opened down to the seconds behind it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from billing.models import InvoiceLine
+from billing.services.explain import Explained, explain
+
+SHOWN = 12
+Part = tuple[str, int]
+
+
+@dataclass(frozen=True)
+class Drawer:
+    """What the drawer shows."""
+
+    told: Explained
+    month: tuple[datetime, datetime]
+
+    @property
+    def more(self) -> int:
+        """Leases that are not listed one by one."""
+        return self.told.leases_total - len(self.told.leases)
+
+    @property
+    def windows(self) -> int:
+        return sum(1 for use in self.told.leases for window in use.windows if window.charged)
+
+    @property
+    def rule(self) -> tuple[str, str, str]:
+        """The multiplication, its exact result and the rounded one."""
+        left, _, right = self.told.rule.sum.partition(" = ")
+        exact, _, rounded = right.partition(" → ")
+        return left, exact, rounded
+
+    @property
+    def parts(self) -> list[Part]:
+        """The month as a bar: when any of the listed leases was charged on this line, and when none was."""
+        start, end = self.month
+        spans = [(w.start, w.end) for use in self.told.leases for w in use.windows if w.charged]
+        return stripes(merged(spans), start, end)
+
+    @property
+    def words(self) -> str:
+        return f"{self.windows} charged stretches in the month"
+
+
+def opened(line: InvoiceLine) -> Drawer:
+    """Explain a line; a dozen of its leases in detail."""
+    span = line.invoice.period.span
+    return Drawer(explain(line, most=SHOWN), (span.lower, span.upper))
+
+
+def merged(spans: Sequence[tuple[datetime, datetime]]) -> list[tuple[datetime, datetime]]:
+    """Join stretches that touch or overlap."""
+    joined: list[tuple[datetime, datetime]] = []
+    for start, end in sorted(spans):
+        if joined and start <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
+        else:
+            joined.append((start, end))
+    return joined
+
+
+def stripes(spans: Sequence[tuple[datetime, datetime]], start: datetime, end: datetime) -> list[Part]:
+    """Return the parts of a bar from start to end, in seconds."""
+    second, at = timedelta(seconds=1), start
+    parts: list[Part] = []
+    for begin, over in spans:
+        parts += [
+            ("k-free", max(begin - at, timedelta(0)) // second),
+            ("f1", (over - max(begin, at)) // second),
+        ]
+        at = over
+    return [*parts, ("k-free", max(end - at, timedelta(0)) // second)]
