@@ -151,7 +151,7 @@ def _activate(lease: Lease, observation: Observation, now: datetime) -> None:
         progress={},
         tries=0,
     )
-    growing.ring_at_the_end(lease, now=now)
+    growing.ring_at(ends_at, lease, now=now)
 
 
 def _requeue(lease: Lease, observation: Observation, now: datetime) -> None:

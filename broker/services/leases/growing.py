@@ -56,8 +56,8 @@ def extend(lease: Lease, *, more_s: int, actor: Actor, now: datetime) -> Lease:
         before_s=before,
         after_s=lease.max_duration_s,
     )
-    if lease.active_at:
-        ring_at_the_end(lease, now=now)
+    if lease.ends_at:
+        ring_at(lease.ends_at, lease, now=now)
     return lease
 
 
@@ -67,8 +67,7 @@ def end_of(lease: Lease, active_at: datetime) -> datetime:
     return min(by_duration, lease.end_date) if lease.end_date else by_duration
 
 
-def ring_at_the_end(lease: Lease, *, now: datetime) -> None:
+def ring_at(ends_at: datetime, lease: Lease, *, now: datetime) -> None:
     """Ask for a look at the very second an active lease must end; the sweep would come up to 5 s later."""
-    if lease.ends_at:
-        after_s = max((lease.ends_at - now).total_seconds(), 0)
-        doorbell.ring("broker.step", lease.pk, tenant_id=lease.tenant_id, now=now, after_s=after_s)
+    after_s = max((ends_at - now).total_seconds(), 0)
+    doorbell.ring("broker.step", lease.pk, tenant_id=lease.tenant_id, now=now, after_s=after_s)

@@ -6,7 +6,7 @@ import pytest
 from django.conf import LazySettings
 
 from broker.domain.states import EndReason, LeaseState
-from broker.models import Gpu, Health, Lease, Node, NodeState, SimulatedPod
+from broker.models import Gpu, Health, Lease, Node, NodeState, SimulatedPod, StaleLease
 from broker.provisioners.base import Observation, Order, Seen, Unanswered
 from broker.provisioners.simulated import SimulatedProvisioner
 from broker.services import inventory, reconcile
@@ -192,6 +192,20 @@ def test_a_release_that_meets_another_step_goes_through(life: Life) -> None:
         life.run(12)
         ending.release(old, reason=EndReason.BY_TENANT, now=life.now)
     assert path(lease).endswith("provisioning active releasing")
+
+
+def test_a_release_that_is_beaten_every_time_gives_up_loudly(
+    life: Life, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cards(1)
+    lease = life.lease(home(), offering())
+
+    def beaten(lease: Lease, *states: object, **changes: object) -> None:
+        raise StaleLease(lease.pk)
+
+    monkeypatch.setattr(Lease, "move", beaten)
+    with pytest.raises(StaleLease):
+        life.release(lease)
 
 
 def test_capacity_is_not_sold_again_before_the_old_pod_is_gone(life: Life) -> None:

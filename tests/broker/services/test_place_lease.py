@@ -15,6 +15,7 @@ from tenants.services.walls import as_tenant
 from tests.world import (
     MODEL,
     REGION,
+    Home,
     Life,
     cards,
     fleet,
@@ -275,6 +276,52 @@ def test_an_error_that_is_no_race_is_not_swallowed(life: Life, monkeypatch: pyte
     monkeypatch.setattr(placing, "_hold", hold)
     with as_tenant(lease.tenant_id), pytest.raises(IntegrityError):
         placing.place(fresh(lease), now=life.now)
+
+
+def with_old_eyes(owner: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the next look at the cards show them as they are now, whatever happens until then."""
+    with as_tenant(owner.tenant.pk):
+        old = [capacity.cards_of(POOL)]
+    monkeypatch.setattr(placing, "cards_of", lambda pool: old.pop() if old else capacity.cards_of(pool))
+
+
+def test_who_loses_a_race_for_a_place_takes_the_next(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
+    cards(2)
+    kestrel = home()
+    winner, loser = life.ask(kestrel, offering("card")), life.ask(kestrel, offering("card"))
+    with as_tenant(kestrel.tenant.pk):
+        with_old_eyes(kestrel, monkeypatch)
+        with monkeypatch.context() as undisturbed:
+            undisturbed.setattr(placing, "cards_of", capacity.cards_of)
+            assert placing.place(fresh(winner), now=life.now)
+        assert placing.place(fresh(loser), now=life.now)
+    assert held(loser)[0].gpu_id != held(winner)[0].gpu_id
+
+
+def test_who_loses_a_race_for_its_own_place_leaves_it(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
+    cards(1)
+    kestrel = home()
+    lease = life.ask(kestrel, offering("card"))
+    copy = fresh(lease)
+    with as_tenant(kestrel.tenant.pk):
+        with_old_eyes(kestrel, monkeypatch)
+        with monkeypatch.context() as undisturbed:
+            undisturbed.setattr(placing, "cards_of", capacity.cards_of)
+            assert placing.place(fresh(lease), now=life.now)
+        assert not placing.place(copy, now=life.now)
+    assert len(held(lease)) == 1
+
+
+def test_a_lease_that_left_the_queue_meanwhile_is_not_tried(
+    life: Life, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cards(1)
+    lease = life.ask(home(), offering("card"))
+    queue = placing.waiting(POOL)
+    life.release(lease)
+    monkeypatch.setattr(placing, "waiting", lambda pool: queue)
+    assert placing.serve(POOL, now=life.now) == 1
+    assert held(lease) == []
 
 
 def test_a_lease_that_waits_beyond_its_end_date_expires_in_the_queue(life: Life) -> None:

@@ -144,6 +144,20 @@ def test_a_quota_set_later_gives_back_only_what_it_gave(life: Life, kestrel: Hom
     assert 0 <= kestrel.used(HOURS, team) <= 60 * 1000
 
 
+def test_a_gate_called_again_takes_nothing_more(life: Life, kestrel: Home) -> None:
+    lease = life.ask(kestrel, offering("card"))
+    with as_tenant(kestrel.tenant.pk):
+        quotas.gate(lease, now=life.now)
+    assert kestrel.used() == 7_000
+
+
+def test_where_no_quota_stands_nothing_is_taken_or_given_back(life: Life, kestrel: Home) -> None:
+    with as_tenant(kestrel.tenant.pk):
+        Quota.objects.all().delete()
+    lease = life.lease(kestrel, offering("1g.10gb"), LeaseState.RELEASED)
+    assert fresh(lease).state == LeaseState.RELEASED
+
+
 def test_a_quota_taken_away_meanwhile_is_not_missed(life: Life, kestrel: Home) -> None:
     lease = life.lease(kestrel, offering("1g.10gb"))
     with as_tenant(kestrel.tenant.pk):

@@ -1,0 +1,95 @@
+"""What is free, exactly."""
+
+import pytest
+
+from broker.domain.states import LeaseState
+from broker.models import Gpu, LayoutPolicy
+from broker.services import capacity
+from broker.services.inventory import Rack
+from tenants.services.walls import as_tenant
+from tests.world import MODEL, REGION, Life, cards, fleet, held, home, offering, soft_offering
+
+
+def test_availability_is_how_many_could_really_be_placed(life: Life) -> None:
+    cards(2)
+    kestrel = home()
+    life.lease(kestrel, offering("3g.40gb"))
+    asked = [offering(name) for name in ("card", "7g.80gb", "3g.40gb", "1g.10gb")]
+    with as_tenant(kestrel.tenant.pk):
+        told = capacity.availability(asked)
+    for what in asked[2:]:
+        placed = 0
+        for _ in range(20):
+            lease = life.ask(kestrel, what)
+            life.run()
+            placed += bool(held(lease))
+        with as_tenant(kestrel.tenant.pk):
+            assert told[what.pk] == placed
+        break
+    assert list(told.values()) == [1, 1, 3, 11]
+
+
+def test_a_preview_takes_nothing_and_is_where_the_lease_then_goes(life: Life) -> None:
+    fleet(Rack("north-1", REGION, MODEL, nodes=2, cards_per_node=2))
+    kestrel = home()
+    life.lease(kestrel, offering("1g.10gb"))
+    with as_tenant(kestrel.tenant.pk):
+        seen = capacity.preview(offering("3g.40gb"))
+    assert seen
+    assert kestrel.used() == 1000
+    lease = life.lease(kestrel, offering("3g.40gb"), LeaseState.PROVISIONING)
+    assert [(p.gpu_id, p.placement.lower) for p in held(lease)] == [
+        (s.gpu, s.placement.start) for s in seen.seats
+    ]
+
+
+def test_a_preview_of_what_does_not_fit_is_none(life: Life) -> None:
+    cards(1)
+    kestrel = home()
+    with as_tenant(kestrel.tenant.pk):
+        assert capacity.preview(offering("card"), quantity=2) is None
+
+
+def test_of_a_neighbour_only_the_place_is_known(life: Life) -> None:
+    cards(1)
+    kestrel, swift = home("Kestrel"), home("Swift")
+    life.lease(kestrel, offering("1g.10gb"))
+    with as_tenant(swift.tenant.pk):
+        card = capacity.cards_of((MODEL, REGION))[0]
+    assert card.strangers
+    assert [mine for _, _, mine in card.held] == [False]
+
+
+def test_places_on_cards_out_of_service_are_not_counted(life: Life) -> None:
+    cards(1)
+    kestrel = home()
+    life.lease(kestrel, offering("1g.10gb"))
+    Gpu.objects.update(health="unhealthy")
+    with as_tenant(kestrel.tenant.pk):
+        assert capacity.availability([offering("1g.10gb")]) == {offering("1g.10gb").pk: 0}
+
+
+def test_fixed_cards_count_for_what_they_are_cut_into_even_when_empty(life: Life) -> None:
+    cards(2)
+    layout = [{"profile": "3g.40gb", "start": 0, "size": 4}]
+    Gpu.objects.update(layout_policy=LayoutPolicy.FIXED, fixed_layout=layout)
+    assert capacity.could_ever_fit(offering("3g.40gb"), quantity=9, same_node=False) == 2
+    assert capacity.could_ever_fit(offering("1g.10gb"), quantity=9, same_node=True) == 0
+
+
+def test_a_layout_the_model_does_not_have_is_an_error_that_says_so(life: Life) -> None:
+    cards(1)
+    with pytest.raises(ValueError, match=r"3g\.40gb cannot start at unit 1"):
+        capacity.fixed_geometry(
+            capacity.spec_of(MODEL), [{"profile": "3g.40gb", "start": 1, "isolation": "hardware"}]
+        )
+
+
+def test_offerings_of_several_pools_and_classes_are_told_in_two_queries(
+    life: Life, django_assert_num_queries: object
+) -> None:
+    fleet(Rack("north-1", REGION, MODEL, nodes=1), Rack("south-1", "eu-south", "A100-80GB", nodes=1))
+    asked = [offering("card"), offering("card", model="A100-80GB"), soft_offering()]
+    kestrel = home()
+    with as_tenant(kestrel.tenant.pk), django_assert_num_queries(2):  # type: ignore[operator]
+        assert sorted(capacity.availability(asked).values()) == [8, 8, 32]
