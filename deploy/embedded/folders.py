@@ -85,6 +85,8 @@ def prepare(data: Path, *, servers: Account | None, products: Account | None) ->
             place.mkdir(exist_ok=True)
             give(place, owner)
             place.chmod(0o700)
+        for file in (*folders.secrets.rglob("*"), *folders.files.rglob("*")):
+            give(file, products)  # an earlier start may have run as another user
         folders.sockets.chmod(0o755 if products != servers else 0o700)
         probe = folders.logs / ".probe"
         probe.write_bytes(b"gpubroker")

@@ -1,0 +1,78 @@
+"""The first command of the README, the lease it offers to launch, and the second start."""
+
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests import ground
+from tests.embedded.conftest import Start, parents
+
+
+@contextmanager
+def running(data: Path, port: int) -> Iterator[tuple[str, Start]]:
+    """Start the product, hand out what it printed, and stop it as Ctrl-C would."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith("GPUBROKER_")}
+    env.pop("DATABASE_URL", None)
+    popen = subprocess.Popen(
+        [sys.executable, "-m", "deploy.embedded", "run", "--data", str(data), "--port", str(port)],
+        cwd=ground.CHECKOUT,
+        env=env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    assert popen.stdout
+    said = ""
+    try:
+        for line in popen.stdout:
+            said += line
+            if "Ctrl-C" in line:
+                yield said, Start(popen)
+                break
+        else:
+            pytest.fail(said)
+    finally:
+        popen.send_signal(signal.SIGINT)
+        popen.communicate(timeout=20)
+
+
+def curl_of(said: str) -> tuple[str, dict[str, str], bytes]:
+    """Read address, headers and body out of the printed command."""
+    words = shlex.split(next(line for line in said.splitlines() if line.strip().startswith("curl ")))
+    headers = [words[n + 1].split(": ", 1) for n, word in enumerate(words) if word == "-H"]
+    address = next(word for word in words if word.startswith("http"))
+    return address, dict(headers), words[words.index("-d") + 1].encode()
+
+
+def call(address: str, headers: dict[str, str], body: bytes | None = None) -> dict[str, Any]:
+    with urllib.request.urlopen(urllib.request.Request(address, body, headers), timeout=20) as answer:
+        told: dict[str, Any] = json.load(answer)
+    return told
+
+
+@pytest.mark.timeout(360)
+def test_the_printed_command_gets_a_lease_that_survives_a_restart(data: Path, port: int) -> None:
+    with running(data, port) as (said, run):
+        address, headers, body = curl_of(said)
+        lease = call(address, headers, body)
+        end = time.monotonic() + 60
+        while (state := call(f"{address}/{lease['id']}", headers)["status"]["state"]) != "active":
+            assert time.monotonic() < end, state
+            time.sleep(0.2)
+        family = run.family()
+    assert not family & parents().keys()
+    with running(data, port) as (again, _):
+        assert re.findall(r"gpb_\w+", again) == re.findall(r"gpb_\w+", said)
+        assert call(f"{address}/{lease['id']}", headers)["status"]["state"] == "active"
