@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import IntegrityError, connection, transaction
+from django.db.backends.postgresql.psycopg_any import Jsonb
 
 from tenants.models import StoredAnswer
 from tenants.services import walls
@@ -54,6 +55,11 @@ SELECT lock.got, a.body_digest, a.status, a.headers, a.body
     ON a.tenant_id = %s AND a.bearer = %s AND a.method = %s AND a.path = %s AND a.key = %s
 """
 
+KEEP = """
+INSERT INTO tenants_storedanswer (tenant_id, bearer, method, path, key, body_digest, status, headers, body, at)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+"""
+
 
 def find(asked: Asked) -> StoredAnswer | None:
     """Return the answer given before, or None when the request is new; it is then ours to work on."""
@@ -76,20 +82,10 @@ def find(asked: Asked) -> StoredAnswer | None:
 
 def keep(asked: Asked, *, status: int, headers: dict[str, str], body: str, now: datetime) -> None:
     """Store the answer with the effect; a second effect under the same key is undone."""
+    row = (asked.tenant_id, asked.bearer, asked.method, asked.path, asked.key, asked.digest)
     try:
-        with transaction.atomic(savepoint=False):
-            StoredAnswer.objects.create(
-                tenant_id=asked.tenant_id,
-                bearer=asked.bearer,
-                method=asked.method,
-                path=asked.path,
-                key=asked.key,
-                body_digest=asked.digest,
-                status=status,
-                headers=headers,
-                body=body,
-                at=now,
-            )
+        with transaction.atomic(savepoint=False), connection.cursor() as cursor:
+            cursor.execute(KEEP, (*row, status, Jsonb(headers), body, now))
     except IntegrityError:
         raise _in_flight() from None
 
