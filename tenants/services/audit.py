@@ -7,7 +7,6 @@ from django.db import connection
 from django.db.backends.postgresql.psycopg_any import Jsonb
 
 from tenants.models.audit import AuditEvent
-from tenants.models import AuditEvent
 from tenants.models.keys import audit_id
 from tenants.services.actors import Actor
 
@@ -42,8 +41,3 @@ def noted(action: str, *, actor: Actor, since: datetime) -> bool:
     """Tell whether an actor has done this to the installation since then; must run as staff."""
     lately = AuditEvent.objects.filter(tenant_id="", at__gt=since, actor_id=actor.id, action=action)
     return lately.exists()
-
-
-def noted(action: str, *, actor: Actor, since: datetime) -> bool:
-    """Tell whether an actor has done this to the installation since then; must run as staff."""
-    return AuditEvent.objects.filter(tenant_id="", at__gt=since, actor_id=actor.id, action=action).exists()
