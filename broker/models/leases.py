@@ -4,11 +4,12 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from django.db import connection, models
-from django.db.models import F, Q
+from django.db.models import Q
 
 from broker.domain.lifecycle import HOLDS_CAPACITY, NEXT, SETTLED
 from broker.domain.states import EndReason, LeaseState
 from broker.models.keys import ID_LENGTH, lease_id
+from broker.models.moving import move
 from broker.models.offerings import Offering
 from broker.models.transitions import Transition
 from tenants.models import Project
@@ -115,15 +116,11 @@ class Lease(TenantOwned):
         at = max(now.replace(microsecond=0), self.at)  # the chain never runs backwards
         steps = list(self._steps(states, at=at, actor=actor, reason=reason, cause=cause))
         fields = {"state": steps[-1].after, "seq": steps[-1].seq, "at": at, **changes}
-        moved = Lease.objects.filter(pk=self.pk, state=self.state, seq=self.seq).update(
-            version=F("version") + 1, **fields
-        )
-        if not moved:
+        if not move(self, fields, steps, seen=(self.pk, self.state, self.seq)):
             raise StaleLease(self.pk)
         for name, value in fields.items():
             setattr(self, name, value)
         self.version += 1
-        Transition.objects.bulk_create(steps)
 
     def _steps(
         self, states: Sequence[LeaseState], *, at: datetime, actor: Actor, reason: EndReason, cause: str
