@@ -13,7 +13,7 @@ class Ring(models.Model):
     claimed_until = models.DateTimeField(null=True)
 
     class Meta:
-        indexes = [models.Index(fields=["id"], name="ring_order")]
+        indexes = [models.Index(fields=["at", "id"], name="ring_order")]
 
     def __str__(self) -> str:
         return f"{self.task}({self.subject})"

@@ -3,6 +3,7 @@
 from datetime import datetime, timedelta
 
 from django.db import connection, transaction
+from kombu.exceptions import OperationalError
 
 from ports import doorbell
 from ports.models import Ring
@@ -13,8 +14,8 @@ BATCH = 200
 CLAIM_SQL = """
 UPDATE ports_ring SET claimed_until = %(until)s WHERE id IN (
   SELECT id FROM ports_ring WHERE at <= %(now)s AND (claimed_until IS NULL OR claimed_until < %(now)s)
-   ORDER BY id LIMIT %(batch)s FOR NO KEY UPDATE SKIP LOCKED)
-RETURNING id, task, subject, tenant_id
+   ORDER BY at, id LIMIT %(batch)s FOR NO KEY UPDATE SKIP LOCKED)
+RETURNING at, id, task, subject, tenant_id
 """
 
 
@@ -23,13 +24,21 @@ def relay(*, now: datetime) -> int:
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(CLAIM_SQL, {"now": now, "until": now + CLAIM, "batch": BATCH})
         rows = sorted(cursor.fetchall())
-    sent: dict[tuple[str, str, str], None] = {}
-    for _, task, subject, tenant_id in rows:
+    hints: dict[tuple[str, str, str], list[int]] = {}
+    for _, number, *hint in rows:
         # Several rings for one thing in one batch say the same: one look is enough.
-        if (task, subject, tenant_id) not in sent:
-            doorbell.send(task, subject, tenant_id)
-            sent[task, subject, tenant_id] = None
-    Ring.objects.filter(pk__in=[row[0] for row in rows]).delete()
+        hints.setdefault((hint[0], hint[1], hint[2]), []).append(number)
+    sent: list[int] = []
+    try:
+        for each, numbers in hints.items():
+            doorbell.send(*each)
+            sent += numbers
+    except OperationalError:
+        # Nothing is lost: whoever comes next, soon or after a restart, finds them unclaimed.
+        Ring.objects.filter(pk__in=[row[1] for row in rows]).exclude(pk__in=sent).update(claimed_until=None)
+        raise
+    finally:
+        Ring.objects.filter(pk__in=sent).delete()
     return len(rows)
 
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import structlog
 from django.core.management.base import BaseCommand
+from django.db import InterfaceError, connection
 from django.db import OperationalError as DatabaseAway
-from django.db import connection
 from kombu.exceptions import OperationalError as BrokerAway
 
 from ports import clock
@@ -25,10 +25,14 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         signal.signal(signal.SIGTERM, self._stop)
         signal.signal(signal.SIGINT, self._stop)
+        self.carry_on()
+
+    def carry_on(self) -> None:
+        """Carry until stopped; what is away is waited for."""
         while self.going:
             try:
                 self._carry()
-            except (DatabaseAway, BrokerAway) as away:
+            except (DatabaseAway, InterfaceError, BrokerAway) as away:
                 log.warning("relay waits", because=str(away).strip())
                 connection.close()
                 clock.sleep(AWAY_NAP_S)
@@ -47,5 +51,6 @@ class Command(BaseCommand):
             wait = LONGEST_NAP_S
             if due := next_due():
                 wait = min(max((due - clock.now()).total_seconds(), 0.01), LONGEST_NAP_S)
-            for _ in connection.connection.notifies(timeout=wait, stop_after=1):
-                pass
+            with connection.wrap_database_errors:
+                for _ in connection.connection.notifies(timeout=wait, stop_after=1):
+                    pass

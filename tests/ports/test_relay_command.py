@@ -1,0 +1,108 @@
+"""`manage.py relay` at work: woken by a ring, patient with what is away."""
+
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+from django.db import OperationalError as DatabaseAway
+from django.db import connection, connections
+from kombu.exceptions import OperationalError as BrokerAway
+
+from broker.management.commands import relay as command
+from ports import clock, doorbell
+from ports.models import Ring
+from tests.database import OwnDatabase
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command, "AWAY_NAP_S", 0.01)
+
+
+@pytest.fixture
+def running(own_database: OwnDatabase, quick: None) -> Iterator[command.Command]:
+    """Run the command in a thread; signals belong to the main one."""
+    relay = command.Command()
+
+    def run() -> None:
+        try:
+            relay.carry_on()
+        finally:
+            connections.close_all()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    yield relay
+    relay._stop()
+    thread.join(10)
+    assert not thread.is_alive()
+
+
+def until(done: object, *, seconds: float = 8) -> bool:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if done():  # type: ignore[operator]
+            return True
+        time.sleep(0.01)
+    return False
+
+
+def test_a_ring_is_carried_within_moments(running: command.Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[tuple[str, float]] = []
+    monkeypatch.setattr(
+        doorbell, "send", lambda task, subject, tenant: sent.append((subject, time.monotonic()))
+    )
+    rung = time.monotonic()
+    doorbell.ring("broker.step", "lse_1", now=clock.now())
+    assert until(lambda: sent)
+    assert sent[0][1] - rung < 1.5
+    doorbell.ring("broker.step", "lse_2", now=clock.now(), after_s=0.3)
+    assert until(lambda: len(sent) == 2)
+    assert until(lambda: not Ring.objects.exists())
+
+
+def test_a_queue_that_is_away_is_tried_again(
+    running: command.Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[str] = []
+
+    def away_twice(task: str, subject: str, tenant_id: str) -> None:
+        tried.append(subject)
+        if len(tried) < 3:
+            raise BrokerAway("refused")
+
+    monkeypatch.setattr(doorbell, "send", away_twice)
+    doorbell.ring("broker.step", "lse_1", now=clock.now())
+    assert until(lambda: not Ring.objects.exists())
+    assert tried == ["lse_1"] * 3
+
+
+def test_a_database_that_is_away_is_tried_again(
+    running: command.Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[str] = []
+    monkeypatch.setattr(doorbell, "send", lambda task, subject, tenant: sent.append(subject))
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+    doorbell.ring("broker.step", "lse_1", now=clock.now())
+    assert until(lambda: sent == ["lse_1"])
+
+
+def test_the_command_ends_when_it_is_told_to(quick: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    relay, handled = command.Command(), []
+    monkeypatch.setattr(command.signal, "signal", lambda number, what: handled.append(number))
+
+    def carry() -> None:
+        if not handled[2:]:
+            handled.append("once")
+            raise DatabaseAway("gone")
+        relay._stop()
+
+    monkeypatch.setattr(relay, "_carry", carry)
+    monkeypatch.setattr(command, "connection", connection)
+    relay.handle()
+    assert handled == [command.signal.SIGTERM, command.signal.SIGINT, "once"]

@@ -1,0 +1,95 @@
+"""Time, chance and ids: real ones that agree with each other, and tame ones that repeat themselves."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from ports import clock, ids, web
+from ports.chance import Chance
+from ports.clock import DatabaseClock
+
+AT = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
+
+
+@pytest.mark.django_db
+def test_the_clock_is_the_databases_and_asks_it_seldom(django_assert_num_queries: Any) -> None:
+    now = DatabaseClock()
+    with django_assert_num_queries(1):
+        moments = [now.now() for _ in range(100)]
+    assert moments == sorted(moments)
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT clock_timestamp()")
+        told = cursor.fetchone()[0]
+    assert abs(told - now.now()) < timedelta(seconds=1)
+    assert now.now().tzinfo is not None
+
+
+@pytest.mark.django_db
+def test_the_clock_asks_again_after_a_while(
+    monkeypatch: pytest.MonkeyPatch, django_assert_num_queries: Any
+) -> None:
+    now = DatabaseClock()
+    now.now()
+    later = clock.time.monotonic() + clock.RESYNC_AFTER_S + 1
+    monkeypatch.setattr(clock.time, "monotonic", lambda: later)
+    with django_assert_num_queries(1):
+        now.now()
+
+
+def test_a_standing_clock_moves_when_it_is_set_and_is_gone_afterwards() -> None:
+    before = clock._clock
+    with clock.standing_at(AT) as standing:
+        assert clock.now() == AT
+        standing.at += timedelta(hours=1)
+        assert clock.now() == AT + timedelta(hours=1)
+    assert clock._clock is before
+
+
+def test_waiting_takes_its_time() -> None:
+    begin = clock.monotonic()
+    clock.sleep(0.01)
+    assert clock.monotonic() - begin >= 0.01
+
+
+def test_ids_are_prefixed_unique_and_ordered_by_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    many = {ids.new("lse") for _ in range(10_000)}
+    assert len(many) == 10_000
+    assert all(len(i) == 30 and i.startswith("lse_") and set(i[4:]) <= set(ids.CROCKFORD) for i in many)
+    monkeypatch.setattr(clock, "milliseconds", lambda: 1_800_000_000_000)
+    early = ids.new("lse")
+    monkeypatch.setattr(clock, "milliseconds", lambda: 1_800_000_000_001)
+    assert early < ids.new("lse")
+
+
+def test_counted_ids_repeat_for_the_same_seed() -> None:
+    def some(seed: str) -> list[str]:
+        with ids.counted(seed):
+            return [ids.new("x") for _ in range(5)]
+
+    assert some("a") == some("a") == sorted(some("a"))
+    assert some("a") != some("b")
+    assert ids.new("x") not in some("a")
+
+
+def test_secrets_have_five_bits_a_letter() -> None:
+    assert len(ids.secret()) == 40
+    assert len({ids.secret(52) for _ in range(100)}) == 100
+
+
+def test_chance_repeats_itself_for_the_same_seed() -> None:
+    def draw(seed: int) -> tuple[float, bool, float]:
+        chance = Chance(seed)
+        return chance.uniform(1, 2), chance.below(0.5), chance.lognormal(2.0, 0.3)
+
+    assert draw(1) == draw(1)
+    assert draw(1) != draw(2)
+    assert 1 <= draw(1)[0] <= 2
+    assert draw(1)[2] > 0
+
+
+def test_the_http_client_waits_for_nobody_for_ever_and_follows_nobody() -> None:
+    with web.client(base_url="http://127.0.0.1:9", timeout_s=1) as client:
+        assert client.timeout.connect == 1
+        assert not client.follow_redirects
