@@ -50,8 +50,7 @@ def step(lease_id: str, tenant_id: str, *, now: datetime) -> None:
         if _over(lease, now):
             ending.release(lease, reason=EndReason.EXPIRED, now=now, at=lease.ends_at or lease.end_date)
             return
-        if lease.state == S.QUEUED and placing.is_first(lease):
-            placing.place(lease, now=now)
+        if lease.state == S.QUEUED and placing.is_first(lease) and not placing.place(lease, now=now):
             return
         if lease.state == S.PROVISIONING and lease.tries >= DEADLY:
             _give_up(lease, f"{lease.tries} workers in a row died on it", now)

@@ -63,10 +63,11 @@ class Run:
             model, _, region = subject.partition("|")
             self.at(at, lambda now: self._serve((model, region), now))
             return
-        self.at(at, lambda now: reconcile.step(subject, tenant_id, now=now))
-        # A hint for a later moment may be the one for its end: then the lease has just become active.
         if at > self.now and subject in self._runs_s and _active(subject):
+            # The hint for its longest end: it has just become active, and the trace ends it before that.
             self._let_go(subject, tenant_id)
+            return
+        self.at(at, lambda now: reconcile.step(subject, tenant_id, now=now))
 
     def _serve(self, pool: tuple[str, str], now: datetime) -> None:
         placing.serve(pool, now=now)

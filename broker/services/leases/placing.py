@@ -62,8 +62,11 @@ def serve(pool: Pool, *, now: datetime) -> int:
 def _try(entry: Waiting, hopeless: dict[Wants, str], now: datetime) -> bool:
     with as_tenant(entry.tenant_id):
         lease = Lease.objects.select_related("offering").filter(pk=entry.lease_id, state="queued").first()
-        if lease is None or place(lease, now=now):
-            return True  # by us or by somebody faster: it waits no longer
+        if lease is None:
+            return True  # somebody was faster: it waits no longer
+        if place(lease, now=now):
+            doorbell.ring("broker.step", lease.pk, tenant_id=lease.tenant_id, now=now)
+            return True
         hopeless[entry.wants] = lease.waits_for
         return False
 
@@ -94,7 +97,8 @@ def is_first(lease: Lease) -> bool:
 def place(lease: Lease, *, now: datetime) -> bool:
     """Give one queued lease its places; False leaves it in the queue with a plain reason.
 
-    Two placers may decide at once: PostgreSQL lets one of them have the place, the other looks again.
+    The caller goes on with it, or rings for somebody who does. Two placers may decide at once: PostgreSQL lets
+    one of them have the place, the other looks again.
     """
     for _ in range(TRIES):
         cards = cards_of(pool_of(lease.offering))
@@ -156,7 +160,6 @@ def _hold(lease: Lease, seating: Seating, now: datetime) -> bool:
         waits_for="",
         progress={},
     )
-    doorbell.ring("broker.step", lease.pk, tenant_id=lease.tenant_id, now=now)
     return True
 
 
