@@ -61,9 +61,9 @@ class CursorPages(BasePagination):
     @staticmethod
     def _after(rows: QuerySet[Any], last: list[str], column: str, side: str) -> QuerySet[Any]:
         value, ident = last
-        if column == "id":
-            return rows.filter(**{f"id__{side}": ident})
         try:
+            if column == "id":
+                return rows.filter(**{f"id__{side}": ident})
             # The first, plain condition is the one an index serves.
             return rows.filter(**{f"{column}__{side}e": value}).filter(
                 Q(**{f"{column}__{side}": value}) | Q(**{f"id__{side}": ident})

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.django_db
 
 def between(life: Life, seconds: int) -> dict[str, int]:
     with as_staff():
-        return earnings.between(life.now - timedelta(seconds=seconds), life.now)
+        return earnings.over((life.now - timedelta(seconds=seconds), life.now))[0]
 
 
 def test_earning_now_adds_up_every_active_slice_by_currency(life: Life, kestrel: Home) -> None:
@@ -78,7 +78,9 @@ def test_a_lease_that_goes_on_earns_until_now_and_only_inside_the_span(life: Lif
     life.run(3000)
     assert between(life, 100) == {"EUR": 100 * 400_000_000}
     with as_staff():
-        assert earnings.between(life.now - timedelta(days=9), life.now - timedelta(days=8)) == {}
+        long_ago = (life.now - timedelta(days=9), life.now - timedelta(days=8))
+        just_now = (life.now - timedelta(seconds=10), life.now)
+        assert earnings.over(long_ago, just_now) == [{}, {"EUR": 10 * 400_000_000}]
 
 
 def test_the_hours_of_operators_are_those_of_the_conservation_table(life: Life, kestrel: Home) -> None:

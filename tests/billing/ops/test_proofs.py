@@ -44,7 +44,7 @@ def busy(life: Life, owner: Home) -> Lease:
 def test_all_hold_in_an_ordinary_life_and_say_when_they_were_checked(life: Life, kestrel: Home) -> None:
     busy(life, kestrel)
     with as_staff():
-        found = list(proofs.check(now=life.now))
+        found = proofs.check(now=life.now)
     assert [proof.name for proof in found if not proof.holds] == []
     assert len(found) == 8
     assert {proof.checked_at for proof in found} == {life.now}

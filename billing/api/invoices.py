@@ -1,0 +1,186 @@
+"""Invoices: months of the whole tenant, their lines, and what made each line."""
+
+from typing import Any, ClassVar
+
+from django.db.models import QuerySet
+from django.http import Http404
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.decorators import action
+from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from billing.api.amounts import MoneyOut, exact, hourly, money
+from billing.models import Invoice, InvoiceLine, InvoiceStatus
+from billing.services.explain import Explained, LeaseUse, explain
+from tenants.api.filters import Filter
+from tenants.api.views import TenantViewSet
+
+MOST_LEASES = 200
+NUMBERS = 9  # digits of a line's number that can be meant
+
+
+class InvoiceOut(serializers.ModelSerializer[Invoice]):
+    """A month. A draft changes every half minute; a final invoice never."""
+
+    number = serializers.SerializerMethodField()
+    month = serializers.CharField(source="period.label")
+    start = serializers.DateTimeField(source="period.span.lower")
+    end = serializers.DateTimeField(source="period.span.upper")
+    time_zone = serializers.CharField(source="period.time_zone")
+    total = serializers.SerializerMethodField()
+
+    class Meta:
+        model = Invoice
+        fields = (
+            "id",
+            "number",
+            "status",
+            "month",
+            "start",
+            "end",
+            "time_zone",
+            "total",
+            "refreshed_at",
+            "finalized_at",
+        )
+
+    def get_number(self, invoice: Invoice) -> str | None:
+        return str(invoice) if invoice.number else None
+
+    @extend_schema(responses=MoneyOut)
+    def get_total(self, invoice: Invoice) -> dict[str, str]:
+        return money(invoice.total, invoice.currency)
+
+
+class LineOut(serializers.ModelSerializer[InvoiceLine]):
+    """Everything one project used of one offering at one price; `amount` is `exact` rounded once, half up."""
+
+    project = serializers.CharField(source="project_id")
+    offering = serializers.CharField(source="offering_id")
+    price_version = serializers.CharField(source="price_version_id")
+    exact = serializers.SerializerMethodField()
+    amount = serializers.SerializerMethodField()
+
+    class Meta:
+        model = InvoiceLine
+        fields = ("n", "project", "offering", "price_version", "leases", "unit_seconds", "exact", "amount")
+
+    @extend_schema(responses=MoneyOut)
+    def get_exact(self, line: InvoiceLine) -> dict[str, str]:
+        return exact(int(line.exact_num), line.invoice.currency)
+
+    @extend_schema(responses=MoneyOut)
+    def get_amount(self, line: InvoiceLine) -> dict[str, str]:
+        return money(line.minor, line.invoice.currency)
+
+
+class WindowOut(serializers.Serializer[Any]):
+    """A stretch of a lease's life within the line's months."""
+
+    start = serializers.DateTimeField()
+    end = serializers.DateTimeField()
+    state = serializers.CharField()
+    seconds = serializers.IntegerField()
+    quantity = serializers.IntegerField()
+    charged = serializers.BooleanField()
+    why = serializers.CharField()
+
+
+class LeaseUseOut(serializers.Serializer[Any]):
+    lease = serializers.CharField()
+    name = serializers.CharField()
+    unit_seconds = serializers.IntegerField()
+    windows = WindowOut(many=True)
+
+
+class PriceOut(serializers.Serializer[Any]):
+    version = serializers.CharField()
+    per_hour = MoneyOut()
+    since = serializers.DateTimeField()
+    until = serializers.DateTimeField(allow_null=True)
+
+
+class ExplainOut(serializers.Serializer[Any]):
+    """What ran, at which price, by which rule; `recomputed_equal` compares with a second reckoning."""
+
+    line = LineOut()
+    offering_label = serializers.CharField()
+    price = PriceOut()
+    leases = LeaseUseOut(many=True)
+    leases_total = serializers.IntegerField()
+    rule = serializers.CharField()
+    recomputed = MoneyOut()
+    recomputed_equal = serializers.BooleanField()
+
+
+class Invoices(ListModelMixin, RetrieveModelMixin, TenantViewSet):
+    """Invoices are the whole tenant's, whatever project used what."""
+
+    serializer_class = InvoiceOut
+    sorts: ClassVar[tuple[str, ...]] = ("-id", "id")
+    filters = {
+        "status": Filter("status", choices=tuple(InvoiceStatus.values)),
+        "month": Filter("period__label"),
+    }
+    actions_needed = {
+        "list": "billing.read",
+        "retrieve": "billing.read",
+        "lines": "billing.read",
+        "explain": "billing.read",
+    }
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        super().initial(request, *args, **kwargs)
+        self.allow()
+
+    def get_queryset(self) -> QuerySet[Invoice]:
+        return self.visible(Invoice.objects.select_related("period"))
+
+    @extend_schema(responses=LineOut(many=True), filters=False)
+    @action(detail=True)
+    def lines(self, request: Request, pk: str) -> Response:
+        """Return the lines, by number."""
+        self.sorts = ("n",)  # type: ignore[misc]  # of this action alone
+        lines = InvoiceLine.objects.filter(invoice=self.get_object()).select_related("invoice")
+        page = self.paginate_queryset(lines) or []
+        return self.get_paginated_response(LineOut(page, many=True).data)
+
+    @extend_schema(responses=ExplainOut, filters=False)
+    @action(detail=True, url_path=r"lines/<str:n>/explain", pagination_class=None)
+    def explain(self, request: Request, pk: str, n: str) -> Response:
+        """Open a line to the seconds, the price and the rounding that made it; its first 200 leases in detail."""
+        number = int(n) if n.isascii() and n.isdigit() and len(n) <= NUMBERS else 0
+        lines = InvoiceLine.objects.select_related("invoice").filter(invoice=self.get_object(), n=number)
+        if (line := lines.first()) is None:
+            raise Http404
+        return Response(_shown(explain(line, most=MOST_LEASES)))
+
+
+def _shown(told: Explained) -> dict[str, Any]:
+    currency = told.invoice.currency
+    return {
+        "line": LineOut(told.line).data,
+        "offering_label": told.offering.label,
+        "price": {
+            "version": str(told.price.version),
+            "per_hour": hourly(told.price.nano_per_hour, currency),
+            "since": told.price.since,
+            "until": told.price.until,
+        },
+        "leases": [_use(use) for use in told.leases],
+        "leases_total": told.leases_total,
+        "rule": told.rule.sum,
+        "recomputed": money(told.recomputed_minor, currency),
+        "recomputed_equal": told.recomputed_equal,
+    }
+
+
+def _use(use: LeaseUse) -> dict[str, Any]:
+    return {
+        "lease": use.lease,
+        "name": use.name,
+        "unit_seconds": use.unit_seconds,
+        "windows": WindowOut(use.windows, many=True).data,
+    }

@@ -1,0 +1,41 @@
+"""Pages of charges, whose key is made of several columns and so is written out as one id."""
+
+from types import SimpleNamespace
+from typing import Any
+
+from django.db.models import CharField, QuerySet, Value
+from django.db.models.functions import Cast, Concat, LPad
+
+from billing.models import RatedCharge
+from tenants.api.pages import CursorPages
+
+SEQ_DIGITS, KEY_DIGITS = 10, 19
+
+
+def _digits(column: str, count: int) -> LPad:
+    return LPad(Cast(column, CharField()), count, Value("0"))
+
+
+def with_ids(charges: QuerySet[RatedCharge]) -> QuerySet[RatedCharge]:
+    """Give every charge an id that sorts by lease, step, price and month."""
+    dash = Value("-")
+    return charges.annotate(
+        id=Concat(
+            "lease_id",
+            dash,
+            _digits("seq", SEQ_DIGITS),
+            dash,
+            _digits("price_version_id", KEY_DIGITS),
+            dash,
+            _digits("period_id", KEY_DIGITS),
+            output_field=CharField(),
+        )
+    )
+
+
+class ChargePages(CursorPages):
+    """Cursors over the id above: a composite key has no text of its own."""
+
+    @staticmethod
+    def _write(row: Any, sort: str, column: str) -> str:
+        return CursorPages._write(SimpleNamespace(pk=row.id), sort, "pk")

@@ -1,0 +1,25 @@
+"""Addresses of everything about money under /api/v1/."""
+
+from django.urls import path
+from rest_framework.routers import SimpleRouter
+
+from billing.api.invoices import Invoices
+from billing.api.prices import PriceVersions
+from billing.api.quotes import Quotes
+from billing.api.usage import LeaseCharges, RatedCharges, Usage
+
+router = SimpleRouter(trailing_slash=False, use_regex_path=False)
+router.register("quotes", Quotes, "api-quote")
+router.register("usage", Usage, "api-usage")
+router.register("rated-charges", RatedCharges, "api-rated-charge")
+router.register("invoices", Invoices, "api-invoice")
+router.register("price-versions", PriceVersions, "api-price-version")
+
+urlpatterns = [
+    path(
+        "leases/<str:pk>/charges",
+        LeaseCharges.as_view({"get": "retrieve"}),
+        name="api-lease-charges",
+    ),
+    *router.urls,
+]

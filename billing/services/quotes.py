@@ -1,0 +1,111 @@
+"""May I have this, when, at what price: a request judged as it would be, with nothing kept of it."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db import transaction
+
+from billing.domain.pricing import at_most
+from billing.services import prices
+from billing.services.alternatives import Alternative, instead
+from billing.services.prices import Price
+from broker.domain.pool import Seat
+from broker.models import Lease, Offering
+from broker.services import capacity, gates
+from broker.services.capacity import Card
+from broker.services.leases.request import Wanted, build
+from tenants.models import Project
+from tenants.services import quotas
+from tenants.services.actors import Actor
+from tenants.services.quotas import Room
+from tenants.services.refusals import Refused
+
+NOW, WHEN_FREE, NEVER = "now", "when_free", "never"
+STARTS = (NOW, WHEN_FREE, NEVER)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A seat and the card it is on."""
+
+    seat: Seat
+    card: Card
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """An answer that binds nobody: what would happen if the same were asked for in earnest now."""
+
+    offering: Offering
+    quantity: int
+    duration_s: int
+    currency: str
+    price: Price | None
+    nano_per_hour: int  # of all units together
+    at_most_minor: int
+    starts: str  # now, when_free or never: what capacity says
+    refusal: Refused | None  # what a gate would say
+    places: tuple[Place, ...]
+    room: tuple[Room, ...]
+    alternatives: tuple[Alternative, ...]
+
+    @property
+    def feasible(self) -> bool:
+        return self.refusal is None and self.starts != NEVER
+
+
+def quote(wanted: Wanted, *, project: Project, actor: Actor, now: datetime) -> Quote:
+    """Judge a request and price it; raises Refused only for what no answer can be given to."""
+    lease = build(wanted, project=project, actor=actor, now=now)
+    offering, currency = lease.offering, project.tenant.currency
+    rooms = quotas.room([project])[project.pk]
+    price = prices.at(now, currency=currency, offerings=[offering.pk]).get(offering.pk)
+    refusal = _judged(lease, now)
+    seating = capacity.preview(offering, quantity=lease.quantity, same_node=lease.same_node)
+    cost = _at_most(lease, price, currency)
+    return Quote(
+        offering=offering,
+        quantity=lease.quantity,
+        duration_s=lease.max_duration_s,
+        currency=currency,
+        price=price,
+        nano_per_hour=price.nano_per_hour * lease.quantity if price else 0,
+        at_most_minor=cost,
+        starts=NOW if seating else _later(lease),
+        refusal=refusal,
+        places=tuple(Place(seat, seating.cards[seat.gpu]) for seat in seating.seats) if seating else (),
+        room=tuple(rooms),
+        alternatives=instead(lease, currency=currency, cost=cost, now=now) if price else (),
+    )
+
+
+def _judged(lease: Lease, now: datetime) -> Refused | None:
+    """Let every gate judge the lease and take back what they took."""
+    try:
+        with transaction.atomic():
+            gates.pass_all(lease, now=now)
+            raise _Undo
+    except _Undo:
+        return None
+    except Refused as refusal:
+        return refusal
+
+
+class _Undo(Exception):
+    """Nothing of a quote is kept."""
+
+
+def _later(lease: Lease) -> str:
+    most = capacity.could_ever_fit(lease.offering, quantity=lease.quantity, same_node=lease.same_node)
+    return WHEN_FREE if most >= lease.quantity else NEVER
+
+
+def _at_most(lease: Lease, price: Price | None, currency: str) -> int:
+    if price is None:
+        return 0
+    return at_most(
+        lease.max_duration_s,
+        quantity=lease.quantity,
+        nano_per_hour=price.nano_per_hour,
+        currency=currency,
+    )

@@ -1,0 +1,222 @@
+"""The control room: figures that exist, a map that asks again only for news, and who needs an operator."""
+
+import re
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from broker.domain.states import LeaseState
+from broker.models import Allocation, Gpu, Health, Node, NodeState, Offering
+from broker.services import inventory
+from tenants.models import AuditEvent, User
+from tenants.services.walls import as_staff
+from tests import world
+from tests.world import OPERATOR, Home, Life
+
+pytestmark = pytest.mark.django_db
+
+
+def page(client: Client, path: str) -> str:
+    answer = client.get(path)
+    assert answer.status_code == 200, path
+    return answer.content.decode()
+
+
+def kinds(html: str) -> list[str]:
+    """Return what the map paints, in order."""
+    drawing = html[html.index('class="fleet map"') :]
+    drawing = drawing[: drawing.index("</svg>")]
+    return [a or b for a, b in re.findall(r'<rect (?:class="(\w+)"|fill="url\(#p-(\w+)\)")', drawing)]
+
+
+def figure(html: str, label: str) -> str:
+    found = re.search(rf"<dt>{label}</dt><dd[^>]*>(.*?)</dd>", html)
+    assert found, label
+    return " ".join(re.sub(r"<[^>]+>", " ", found.group(1)).split())
+
+
+def test_the_figures_are_those_of_the_fleet(life: Life, kestrel: Home, operator: Client) -> None:
+    life.lease(kestrel, world.offering("card"))
+    life.lease(kestrel, world.offering("3g.40gb", price_class="spot"))
+    life.run(600)
+    html = page(operator, "/ops/")
+    assert figure(html, "Sold now") == "37.5 %"  # 12 of 32 units
+    assert figure(html, "Earning now") == "€4.00 /h"  # 2.80 + 1.20
+    assert figure(html, "Queue age p95") == "no queue"
+    assert figure(html, "Revenue today").startswith("€0.6")
+    assert "4 cards in 1 cluster; 1 tenant runs 2 leases" in html
+
+
+def test_every_gpu_hour_of_the_day_is_explained(life: Life, kestrel: Home, operator: Client) -> None:
+    life.lease(kestrel, world.offering("card"))
+    life.run(3600)
+    found = re.search(r"([\d.,]+) of ([\d.,]+) explained", page(operator, "/ops/"))
+    assert found
+    assert found.group(1) == found.group(2) == "4.0"
+
+
+def test_the_map_paints_what_each_unit_is_used_for(life: Life, kestrel: Home, operator: Client) -> None:
+    life.lease(kestrel, world.offering("card"))
+    life.lease(kestrel, world.offering("card", price_class="spot"))
+    life.lease(kestrel, world.offering("card"), LeaseState.PROVISIONING)
+    taken = {hold["gpu_id"] for hold in occupied()}
+    gpu = Gpu.objects.exclude(pk__in=taken).get()
+    inventory.set_health(gpu, Health.UNHEALTHY, reason="XID 79", actor=OPERATOR, now=life.now)
+    painted = [kind for kind in kinds(page(operator, "/ops/map/")) if kind != "hit"]
+    assert sorted(painted) == ["bad", "res", "sold", "spot"]
+
+
+def occupied() -> list[dict[str, str]]:
+    with as_staff():
+        return list(Allocation.objects.filter(released_at=None).values("gpu_id"))
+
+
+@pytest.mark.parametrize(("by", "painted"), [("tenant", {"f1", "f2"}), ("class", {"f1", "f5"})])
+def test_the_map_can_be_coloured_by_tenant_and_by_price_class(
+    life: Life, kestrel: Home, operator: Client, by: str, painted: set[str]
+) -> None:
+    life.lease(kestrel, world.offering("card"))
+    life.lease(world.home("Tern"), world.offering("3g.40gb", price_class="spot"))
+    html = page(operator, f"/ops/map/?by={by}")
+    assert painted == {kind for kind in kinds(html) if kind.startswith("f") and kind != "free"}
+    assert (">Tern" in html or "Tern <b>" in html) == (by == "tenant")
+
+
+def test_above_five_tenants_the_rest_share_a_colour(life: Life, kestrel: Home, operator: Client) -> None:
+    for number in range(7):
+        life.lease(world.home(f"Tenant {number}"), world.offering("1g.10gb"))
+    html = page(operator, "/ops/map/?by=tenant")
+    assert "other tenants <b>0.3" in html
+    assert {kind for kind in kinds(html) if re.fullmatch(r"f\d", kind)} == {f"f{n}" for n in range(1, 7)}
+
+
+def test_an_unknown_colouring_is_the_plain_one(kestrel: Home, operator: Client) -> None:
+    assert "free" in kinds(page(operator, "/ops/map/?by=%00"))
+
+
+def test_the_map_is_sent_again_only_when_it_changed(life: Life, kestrel: Home, operator: Client) -> None:
+    first = operator.get("/ops/map/")
+    tag = {"If-None-Match": first["ETag"]}
+    again = operator.get("/ops/map/", headers=tag)
+    assert (again.status_code, again.content) == (304, b"")
+    life.lease(kestrel, world.offering("card"))
+    changed = operator.get("/ops/map/", headers=tag)
+    assert changed.status_code == 200
+    assert changed["ETag"] != first["ETag"]
+
+
+def test_the_page_carries_the_tag_of_the_map_it_shows(kestrel: Home, operator: Client) -> None:
+    html = page(operator, "/ops/")
+    address = re.search(r'hx-get="(/ops/map/[^"]+)"', html).group(1).replace("&amp;", "&")  # type: ignore[union-attr]
+    tag = re.search(r"If-None-Match[^0-9a-f]+([0-9a-f]{20})", html).group(1)  # type: ignore[union-attr]
+    assert operator.get(address, headers={"If-None-Match": f'"{tag}"'}).status_code == 304
+
+
+def test_watching_the_map_is_noted_once_a_minute(life: Life, kestrel: Home, operator: Client) -> None:
+    def noted() -> int:
+        with as_staff():
+            return AuditEvent.objects.filter(action="ops.fleet_map").count()
+
+    for _ in range(3):
+        operator.get("/ops/map/")
+    assert noted() == 1
+    life.clock.at += timedelta(seconds=61)
+    operator.get("/ops/map/")
+    assert noted() == 2
+
+
+def test_what_needs_somebody_leads_to_the_page_that_helps(
+    life: Life, kestrel: Home, operator: Client
+) -> None:
+    lease = life.lease(kestrel, world.offering("1g.10gb"))
+    node, gpu = Node.objects.get(), Gpu.objects.get(pk=world.held(lease)[0].gpu_id)
+    inventory.set_health(gpu, Health.UNHEALTHY, reason="XID 79", actor=OPERATOR, now=life.now)
+    world.set_node(node, NodeState.LOST, life)
+    extra = Offering.objects.get(pk=lease.offering_id)
+    Offering.objects.create(
+        gpu_model_id=extra.gpu_model_id,
+        profile=extra.profile,
+        isolation=extra.isolation,
+        price_class="reserved",
+        region=extra.region,
+        label="H100 unpriced",
+        milli_units=1,
+        memory_gb=1,
+        state="published",
+        created_at=life.now,
+    )
+    html = page(operator, "/ops/")
+    for words in ("is lost", "is unhealthy", "XID 79", "1 published without a price", "H100 unpriced"):
+        assert words in html
+    for address in (f"/ops/nodes/{node.pk}/", f"/ops/cards/{gpu.pk}/", "/ops/offerings/"):
+        assert f'href="{address}"' in html
+    assert "3 things need you" in html
+
+
+def test_the_rail_describes_a_card_with_its_prices(life: Life, kestrel: Home, operator: Client) -> None:
+    lease = life.lease(kestrel, world.offering("3g.40gb"))
+    html = page(operator, f"/ops/cards/{world.held(lease)[0].gpu_id}/panel/")
+    for words in ("Kestrel", "3g.40gb @", "1.20", f"/ops/leases/{lease.pk}/"):
+        assert words in html
+
+
+def test_the_proofs_stand_in_one_line(kestrel: Home, operator: Client) -> None:
+    html = page(operator, "/ops/proofs/")
+    assert html.count("<use") == 8
+    assert "no oversell" in html
+
+
+def test_a_dense_fleet_stays_small(life: Life, kestrel: Home, operator: Client) -> None:
+    world.fleet(world.Rack("north-2", "eu-north", "H100-80GB", nodes=124), now=life.now)
+    for _ in range(30):
+        life.lease(kestrel, world.offering("1g.10gb"))
+    plain = operator.get("/ops/")
+    packed = operator.get("/ops/", headers={"Accept-Encoding": "gzip"})
+    assert b"996 cards" in plain.content
+    assert packed["Content-Encoding"] == "gzip"
+    assert len(packed.content) < 40_000
+    assert len(plain.content) < 220_000
+
+
+def test_nobody_but_operators_finds_the_page(kestrel: Home, db: None) -> None:
+    client = Client()
+    assert client.get("/ops/")["Location"].startswith("/sign-in/")
+    client.force_login(User.objects.create_user("mira@example.org"))
+    assert client.get("/ops/").status_code == 404
+
+
+PAGES = ("", "map/", "proofs/", "cards/", "clusters/", "queue/", "offerings/", "system/")
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_the_number_of_queries_does_not_grow_with_the_rows(
+    life: Life, kestrel: Home, operator: Client, path: str
+) -> None:
+    operator.get(f"/ops/{path}")
+    few = asked(operator, f"/ops/{path}")
+    for number in range(3):
+        other = world.home(f"Tenant {number}")
+        life.lease(other, world.offering("1g.10gb"))
+        life.lease(other, world.offering("1g.10gb"), LeaseState.RELEASED)
+    for _ in range(4):
+        life.ask(kestrel, world.offering("card"))
+    many = asked(operator, f"/ops/{path}")
+    assert len(many) == len(few), "\n".join(many)
+    assert len([sql for sql in many if not AROUND.match(sql)]) <= MOST, "\n".join(many)
+
+
+# What every request does whatever its page: session, person, second factor, audit, role, transaction.
+AROUND = re.compile(
+    r"\s*((RELEASE )?SAVEPOINT|SELECT current_setting|SELECT set_config|INSERT INTO tenants_auditevent"
+    r'|SELECT .*FROM "(django_session|tenants_user)")'
+)
+MOST = 12
+
+
+def asked(client: Client, path: str) -> list[str]:
+    with CaptureQueriesContext(connection) as seen:
+        assert client.get(path).status_code == 200
+    return [query["sql"] for query in seen.captured_queries]
