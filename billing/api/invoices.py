@@ -133,7 +133,8 @@ class Invoices(ListModelMixin, RetrieveModelMixin, TenantViewSet):
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
-        self.allow()
+        if self.action is not None:  # else the method is not one of ours, which is said later
+            self.allow()
 
     def get_queryset(self) -> QuerySet[Invoice]:
         return self.visible(Invoice.objects.select_related("period"))
