@@ -14,6 +14,7 @@ from typing import IO
 from deploy.embedded.account import Account
 
 NEWS = {signal.SIGCHLD, signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+LONGEST_LOG = 20_000_000  # looked at when a process starts; then the log before becomes .log.1
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -60,12 +61,15 @@ class Process:
 
     def start(self) -> None:
         """Start it; its log continues where the last run ended."""
+        if self.log.exists() and self.log.stat().st_size > LONGEST_LOG:
+            self.log.rename(self.log.with_suffix(".log.1"))
         parent, orphaned = os.getpid(), self.part.orphaned
         self.started, self.dead_since = time.monotonic(), 0.0
 
         def in_child() -> None:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, NEWS)
-            _libc.prctl(PR_SET_PDEATHSIG, int(orphaned), 0, 0, 0)
+            _libc.prctl(LONGEST_LOG = 20_000_000  # looked at when a process starts; then the log before becomes .log.1
+PR_SET_PDEATHSIG, int(orphaned), 0, 0, 0)
             if os.getppid() != parent:  # we died between the fork and the line above
                 os._exit(1)
 

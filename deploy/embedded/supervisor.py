@@ -12,6 +12,7 @@ from deploy.embedded.process import NEWS, Part, Process, adopt_orphans
 
 QUICK_DEATH_S = 10.0
 TOO_MANY_DEATHS = 5
+NO_SPACE = "No space left on device"
 
 
 class Stopped(Exception):
@@ -82,7 +83,9 @@ class Supervisor:
         return process
 
     def _complaint(self, process: Process, what: str) -> Complaint:
-        return Complaint(f"{process.part.name} {what}. The end of {process.log}:\n{process.last_words()}")
+        words = process.last_words()
+        full = "\nThe disk is full. Free some room, then start again." if NO_SPACE in words else ""
+        return Complaint(f"{process.part.name} {what}. The end of {process.log}:\n{words}{full}")
 
     def watch(self) -> None:
         """Restart what dies, until we are asked to stop or it dies too often."""

@@ -15,7 +15,8 @@ SLEEPER = "import time; print('up', flush=True); time.sleep(600)"
 FAMILY = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {SLEEPER!r}])"
 STUBBORN = f"import signal; [signal.signal(number, signal.SIG_IGN) for number in (2, 3, 15)]; {SLEEPER}"
 DYING = "print('up', flush=True); import time; time.sleep(0.2); raise SystemExit('I cannot go on')"
-KINDS = {"sleeper": SLEEPER, "family": FAMILY, "stubborn": STUBBORN, "dying": DYING}
+FULL = DYING.replace("I cannot go on", "could not write to file: No space left on device")
+KINDS = {"full": FULL, "sleeper": SLEEPER, "family": FAMILY, "stubborn": STUBBORN, "dying": DYING}
 
 
 def part(kind: str) -> Part:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from deploy.embedded.process import LONGEST_LOG, Part, Process
 from tests.embedded.conftest import Start, parents
 
 Begin = Callable[..., Start]
@@ -90,3 +91,20 @@ def test_a_process_that_keeps_dying_stops_everything_and_shows_its_last_words(st
     assert out.count("dying starts again") == 4
     assert "died 5 times in a row" in errors
     assert "I cannot go on" in errors
+
+
+def test_a_disk_that_fills_up_while_running_is_named(start: Begin) -> None:
+    run = start("full")
+    _, errors = run.popen.communicate(timeout=30)
+    assert run.popen.returncode == 1
+    assert "The disk is full. Free some room" in errors
+
+
+def test_a_log_that_grew_long_is_set_aside_when_its_process_starts(tmp_path: Path) -> None:
+    log = tmp_path / "part.log"
+    log.write_bytes(b"old\n" * (LONGEST_LOG // 4 + 1))
+    process = Process(Part("part", ["/bin/echo", "new"], {}), log)
+    process.start()
+    process.popen.wait(10)
+    assert log.read_text() == "new\n"
+    assert (tmp_path / "part.log.1").exists()
