@@ -16,22 +16,24 @@ PRICED = """
 """
 NOW = f"SELECT tn.currency, sum(l.quantity * p.nano_per_hour)::bigint {PRICED} GROUP BY 1"
 EACH = f"SELECT l.id, p.nano_per_hour, tn.currency {PRICED} AND l.id = ANY(%(leases)s)"
-# The same seconds × price as rating, cut at both ends of the span; `exact` counts 1/(3600·10⁹) of a unit.
-BETWEEN = """
-WITH stretch AS (
-  SELECT t.tenant_id, t.offering_id, t.quantity, greatest(t.at, %(since)s) AS s,
-         least(coalesce(n.at, %(until)s), %(until)s) AS e
-    FROM broker_lease l JOIN broker_transition t ON t.lease_id = l.id AND t.after = 'active'
-    LEFT JOIN broker_transition n ON n.lease_id = t.lease_id AND n.seq = t.seq + 1
-   WHERE (l.ended_at IS NULL OR l.ended_at > %(since)s) AND l.active_at < %(until)s
-     AND t.at < %(until)s AND coalesce(n.at, %(until)s) > %(since)s)
-SELECT tn.currency, sum(
+# The same seconds × price as rating, cut at both ends of each span; `exact` counts 1/(3600·10⁹) of a unit.
+OVER = """
+WITH span AS (
+  SELECT * FROM unnest(%(firsts)s::timestamptz[], %(lasts)s::timestamptz[]) WITH ORDINALITY AS s(first, last, n)
+), stretch AS (
+  SELECT span.n, t.tenant_id, t.offering_id, t.quantity, greatest(t.at, first) AS s,
+         least(coalesce(next.at, last), last) AS e
+    FROM span JOIN broker_lease l ON (l.ended_at IS NULL OR l.ended_at > first) AND l.active_at < last
+    JOIN broker_transition t ON t.lease_id = l.id AND t.after = 'active' AND t.at < last
+    LEFT JOIN broker_transition next ON next.lease_id = t.lease_id AND next.seq = t.seq + 1
+   WHERE coalesce(next.at, last) > first)
+SELECT stretch.n, tn.currency, sum(
          extract(epoch FROM least(e, upper(p.valid)) - greatest(s, lower(p.valid)))::numeric(38)
          * quantity * p.nano_per_hour)::numeric(38)
   FROM stretch JOIN tenants_tenant tn ON tn.id = tenant_id JOIN billing_ratecard c ON c.name = %(card)s
   JOIN billing_priceversion p ON p.rate_card_id = c.id AND p.offering_id = stretch.offering_id
    AND p.currency = tn.currency AND p.valid && tstzrange(s, e)
- GROUP BY 1
+ GROUP BY 1, 2
 """
 
 
@@ -45,10 +47,13 @@ def of_leases(leases: list[str], *, now: datetime) -> dict[str, tuple[int, str]]
     return {lease: (nano, currency) for lease, nano, currency in _rows(EACH, now=now, leases=leases)}
 
 
-def between(since: datetime, until: datetime) -> dict[str, int]:
-    """Return what active time in the span comes to, exact, over 3600·10⁹."""
-    spans = {"since": since.replace(microsecond=0), "until": until.replace(microsecond=0)}
-    return {currency: int(exact) for currency, exact in _rows(BETWEEN, **spans)}
+def over(*spans: tuple[datetime, datetime]) -> list[dict[str, int]]:
+    """Return by currency what active time in each span comes to, exact, over 3600·10⁹; one query."""
+    firsts, lasts = ([moment.replace(microsecond=0) for moment in ends] for ends in zip(*spans, strict=True))
+    earned: list[dict[str, int]] = [{} for _ in spans]
+    for n, currency, exact in _rows(OVER, firsts=firsts, lasts=lasts):
+        earned[n - 1][currency] = int(exact)
+    return earned
 
 
 def _rows(sql: str, **asked: Any) -> list[tuple[Any, ...]]:

@@ -12,6 +12,7 @@ from django.utils.html import escape
 from config.drawing.svg import Span, number, rect, text
 
 LARGE_UP_TO = 160
+OUTLINE = "fleet-outline"  # drawn once and used by every dense card: a thousand of them must stay small
 NAMES = 64  # the room left of the first card for a node's name
 # dense cards: where a state starts and how tall it is, in elevenths of a card
 HEIGHTS = {"idle": (6, 5), "res": (0, 4), "frag": (8, 3), "off": (4, 3)}
@@ -86,7 +87,7 @@ def large_card(card: Card, x: float, y: float, *, stop: bool) -> str:
 
 def dense(blocks: Sequence[Block], label: str) -> str:
     """Draw a column per cluster, cards of 26 × 11, one path per state and node."""
-    drawn: list[str] = []
+    drawn: list[str] = [f'<defs><rect id="{OUTLINE}" width="28" height="13" rx="1"/></defs>']
     left, deepest, stop = 0.0, 0.0, True
     for block in blocks:
         drawn.append(text(block.name, left, 12, "cl"))
@@ -95,8 +96,8 @@ def dense(blocks: Sequence[Block], label: str) -> str:
         for row in block.rows:
             drawn.append(f"<g>{text(row.name, left, y + 10)}{dense_row(row, left + 30, y)}")
             for i, card in enumerate(row.cards):
-                outline = rect("hit", left + 29 + 29 * i, y - 1, 28, 13, 1)
-                drawn.append(link(card, outline, stop=stop))
+                outline = f'<use href="#{OUTLINE}" x="{number(left + 29 + 29 * i)}" y="{number(y - 1)}"/>'
+                drawn.append(link(card, outline, stop=stop, told=False))
                 stop = False
             drawn.append("</g>")
             y += 15
@@ -120,12 +121,13 @@ def dense_row(row: Row, left: float, y: float) -> str:
     return "".join(f'<path class="w-{kind}" d="{"".join(moves)}"/>' for kind, moves in paths.items())
 
 
-def link(card: Card, drawn: str, *, stop: bool) -> str:
-    """Wrap a card's drawing in its link; `stop` makes it the map's one tab stop."""
+def link(card: Card, drawn: str, *, stop: bool, told: bool = True) -> str:
+    """Wrap a card's drawing in its link; `stop` makes it the map's one tab stop, `told` adds its words on hover."""
     current = ' aria-current="true"' if card.current else ""
     words = escape(card.words)
     where = f'href="{escape(card.url)}" tabindex="{0 if stop else -1}"'
-    return f'<a {where}{current} aria-label="{words}"><title>{words}</title>{drawn}</a>'
+    title = f"<title>{words}</title>" if told else ""
+    return f'<a {where}{current} aria-label="{words}">{title}{drawn}</a>'
 
 
 def frame(width: float, height: float, label: str, drawn: Sequence[str]) -> str:

@@ -19,7 +19,7 @@ from billing.portal.ops.panel import described
 from billing.services import earnings, prices
 from broker.portal import maps
 from broker.portal.operations import OpsRequest, page
-from broker.services.fleet import cards, hours, needs
+from broker.services.fleet import cards, hours, needs, summary
 from broker.services.fleet.summary import share
 from broker.services.fleet.uses import SCALE, Card, Use, cards_by_use
 from tenants.portal.acts import call
@@ -41,7 +41,7 @@ BARS = (
 def control_room(request: OpsRequest) -> HttpResponse:
     """Show the whole fleet on one page."""
     fleet = cards.load()
-    seen = frame(request)
+    seen = frame(request, summary.of(fleet))
     wanted = [*needs.needs(fleet, seen.waiting, now=request.now), *price_gaps(request)]
     chosen = _chosen(fleet, wanted)
     told = {
@@ -126,9 +126,8 @@ def percent(permille: int) -> str:
 def _revenue(request: OpsRequest) -> dict[str, Any]:
     """Compare what today came to with the same hours a week ago."""
     today = hours.midnight(request.now)
-    earned = earnings.between(today, request.now)
-    before = earnings.between(today - WEEK, request.now - WEEK).get(settings.CURRENCY, 0)
-    exact = earned.get(settings.CURRENCY, 0)
+    earned, a_week_ago = earnings.over((today, request.now), (today - WEEK, request.now - WEEK))
+    exact, before = (each.get(settings.CURRENCY, 0) for each in (earned, a_week_ago))
     change = share(abs(exact - before), before) if before else None
     rest = [Money.of_exact(e, code) for code, e in sorted(earned.items()) if code != settings.CURRENCY]
     sign, day = "−" if exact < before else "+", f"last {request.now:%A}"

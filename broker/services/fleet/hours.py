@@ -64,7 +64,7 @@ class Hours:
 def since(moment: datetime, cards: Sequence[Card], *, now: datetime) -> Hours:
     """Account for the fleet from a moment until now."""
     start, end = int(moment.timestamp()), int(now.timestamp())
-    held, outages = _held(start, end), _outages(moment, cards, end)
+    held, outages = _held(cards, start, end), _outages(moment, cards, end)
     spent: Counter[tuple[Use, int]] = Counter()
     total = 0
     for card in cards:
@@ -105,11 +105,10 @@ def _lost(card: Card, state: Any) -> int:
     return fragmented_mask(state, card.offered, grid=card.grid, layout=card.layout).bit_count()
 
 
-def _held(start: int, end: int) -> defaultdict[str, list[Held]]:
+def _held(cards: Sequence[Card], start: int, end: int) -> defaultdict[str, list[Held]]:
     found: defaultdict[str, list[Held]] = defaultdict(list)
+    models = {card.id: card.model for card in cards}
     with connection.cursor() as cursor:
-        cursor.execute("SELECT id, gpu_model_id FROM broker_gpu")
-        models = dict(cursor.fetchall())
         cursor.execute(HELD, {"since": start, "until": end})
         for gpu, isolation, at, size, profile, price_class, since, until, sold_since, sold_until in cursor:
             found[gpu].append(

@@ -1,10 +1,12 @@
 """The fleet in a few figures, for every page's frame. Must run as staff."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.db import connection
 
-from broker.services.fleet.uses import SCALE
+from broker.domain.states import LeaseState
+from broker.services.fleet.uses import CHARGED, SCALE, Card, cards_by_use
 
 FIGURES = f"""
 SELECT (SELECT count(*) FROM broker_cluster), (SELECT count(*) FROM broker_gpu), count(DISTINCT l.id),
@@ -36,6 +38,19 @@ def read() -> Summary:
     with connection.cursor() as cursor:
         cursor.execute(FIGURES)
         return Summary(*cursor.fetchone())
+
+
+def of(cards: Sequence[Card]) -> Summary:
+    """Return the same of a whole fleet that is loaded already."""
+    held = [s for card in cards for s in card.slices if s.state is LeaseState.ACTIVE]
+    used = cards_by_use(cards)
+    return Summary(
+        clusters=len({card.cluster for card in cards}),
+        cards=len(cards),
+        active=len({s.lease for s in held}),
+        tenants=len({s.tenant for s in held}),
+        sold=sum(used[use] for use in CHARGED),
+    )
 
 
 def share(part: int, whole: int) -> int:

@@ -116,6 +116,7 @@ def test_the_fleet_adds_up_to_its_cards(life: Life, kestrel: Home) -> None:
     assert total[Use.SOLD] == scaled(2, 8)
     with as_staff():
         seen = summary.read()
+    assert seen == summary.of(load())
     assert (seen.clusters, seen.cards, seen.active, seen.tenants, seen.sold) == (1, 4, 1, 1, total[Use.SOLD])
     assert seen.sold_permille == 63  # 2 of 32 units
 
