@@ -1,0 +1,154 @@
+"""A good client: one key for one intent, however often it has to ask; and it writes down what it was told."""
+
+import http.client
+import json
+import random
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+NO_ANSWER = 0
+LATER = {NO_ANSWER, 500, 502, 503, 504}  # 500 is a fault of ours, and is counted as one
+TIMEOUT_S = 15.0
+JSON = "application/json"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came back from one attempt, and when it was sent and answered, by the wall clock."""
+
+    status: int
+    body: dict[str, Any]
+    sent: float
+    at: float
+    replayed: bool = False
+    retry_after: float = 0.0
+    what: str = ""
+
+    @property
+    def accepted(self) -> bool:
+        return 200 <= self.status < 300
+
+    @property
+    def later(self) -> bool:
+        return self.status in LATER or self.body.get("code") == "idempotency-in-flight"
+
+
+@dataclass
+class Launch:
+    """One intent to have a lease, and everything that was heard about it."""
+
+    number: int
+    key: str
+    body: dict[str, Any]
+    heard: list[Answer] = field(default_factory=list)
+    released: Answer | None = None  # the first acknowledgement that it ends
+
+    @property
+    def leases(self) -> set[str]:
+        return {answer.body["id"] for answer in self.heard if answer.accepted}
+
+    @property
+    def acknowledged(self) -> bool:
+        return bool(self.leases)
+
+
+class Client:
+    """Speaks to one product from many threads, each with a connection of its own."""
+
+    def __init__(self, port: int, token: str) -> None:
+        self.port, self.token = port, token
+        self.answers: list[Answer] = []
+        self.patience_s = 90.0
+        self.giving_up = threading.Event()
+        self._own = threading.local()
+        self.started = self.landed = 0  # requests that change something
+        self._counting = threading.Lock()
+
+    @property
+    def in_flight(self) -> int:
+        """How many requests that change something are on their way now."""
+        return self.started - self.landed
+
+    def once(self, method: str, path: str, body: Mapping[str, Any] | None = None, *, key: str = "") -> Answer:
+        """Ask one time, and write down what came."""
+        headers = {"Authorization": f"Bearer {self.token}", "Content-Type": JSON}
+        if key:
+            headers["Idempotency-Key"] = key
+        changes = method != "GET"
+        with self._counting:
+            self.started += changes
+        sent = time.time()
+        try:
+            answer = self._exchange(method, f"/api/v1/{path}", json.dumps(body or {}), headers, sent)
+        except (OSError, http.client.HTTPException) as failure:
+            self._hang_up()
+            answer = Answer(NO_ANSWER, {"why": repr(failure)}, sent, time.time(), what=f"{method} {path}")
+        finally:
+            with self._counting:
+                self.landed += changes
+        self.answers.append(answer)
+        return answer
+
+    def _exchange(self, method: str, path: str, body: str, headers: Mapping[str, str], sent: float) -> Answer:
+        line = self._line()
+        line.request(method, path, body if method != "GET" else None, dict(headers))
+        got = line.getresponse()
+        text = got.read()
+        if got.getheader("Connection", "") == "close":
+            self._hang_up()
+        told = (
+            json.loads(text) if "json" in got.getheader("Content-Type", "") else {"text": text[:500].decode()}
+        )
+        return Answer(
+            got.status,
+            told,
+            sent,
+            time.time(),
+            got.getheader("Idempotency-Replayed") == "true",
+            float(got.getheader("Retry-After") or 0),
+            f"{method} {path}",
+        )
+
+    def _line(self) -> http.client.HTTPConnection:
+        if getattr(self._own, "line", None) is None:
+            self._own.line = http.client.HTTPConnection("127.0.0.1", self.port, timeout=TIMEOUT_S)
+        line: http.client.HTTPConnection = self._own.line
+        return line
+
+    def _hang_up(self) -> None:
+        if getattr(self._own, "line", None) is not None:
+            self._own.line.close()
+            self._own.line = None
+
+    def insist(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        *,
+        key: str = "",
+        heard: list[Answer],
+    ) -> Answer:
+        """Ask until there is an answer that stands, or patience ends; tell every answer to `heard`."""
+        end, pause = time.monotonic() + self.patience_s, 0.1
+        while True:
+            answer = self.once(method, path, body, key=key)
+            heard.append(answer)
+            if not answer.later or time.monotonic() > end or self.giving_up.is_set():
+                return answer
+            time.sleep(max(min(answer.retry_after, 1.0), pause * random.uniform(0.5, 1.0)))
+            pause = min(pause * 2, 1.0)
+
+    def launch(self, launch: Launch) -> None:
+        """Make one lease of one intent."""
+        self.insist("POST", "leases", launch.body, key=launch.key, heard=launch.heard)
+
+    def release(self, launch: Launch) -> None:
+        """End it, and remember when that was promised."""
+        (lease,) = launch.leases
+        answer = self.insist("POST", f"leases/{lease}/release", key=f"end-{launch.key}", heard=[])
+        if answer.accepted or answer.body.get("code") == "already-over":
+            launch.released = launch.released or answer

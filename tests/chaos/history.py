@@ -1,0 +1,105 @@
+"""What the database and the simulated cluster went through, read with all powers and from outside the product."""
+
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+
+import psycopg
+
+from tests.chaos.running import Connection, Running
+
+# The cluster's own memory forgets a pod when it is gone; this does not.
+REMEMBER_PODS = """
+CREATE SCHEMA chaos;
+CREATE TABLE chaos.pod (name text, born timestamptz NOT NULL, ready_at timestamptz, died timestamptz);
+CREATE FUNCTION chaos.note() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
+BEGIN
+  IF TG_OP = 'INSERT' THEN
+    INSERT INTO chaos.pod VALUES (NEW.name, clock_timestamp(), NEW.ready_at);
+  ELSE
+    UPDATE chaos.pod SET died = clock_timestamp() WHERE name = OLD.name AND died IS NULL;
+  END IF;
+  RETURN NULL;
+END $$;
+CREATE TRIGGER note AFTER INSERT OR DELETE ON broker_simulatedpod FOR EACH ROW EXECUTE FUNCTION chaos.note();
+"""
+UNSETTLED = """
+SELECT count(*) FILTER (WHERE state IN ('requested', 'provisioning', 'releasing')
+                           OR (state = 'queued' AND waits_for = '')),
+       count(*) FILTER (WHERE state = 'queued'), count(*) FILTER (WHERE state = 'active'),
+       count(*) FILTER (WHERE state = 'provisioning'), count(*) FILTER (WHERE state <> 'released'),
+       (SELECT count(*) FROM ports_ring WHERE at < clock_timestamp() - interval '2 seconds')
+  FROM broker_lease
+"""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How many leases stand where, and how many hints are late."""
+
+    moving: int
+    queued: int
+    active: int
+    provisioning: int
+    live: int
+    late: int
+
+    @property
+    def calm(self) -> bool:
+        return self.moving == 0 and self.late == 0
+
+
+class History:
+    """A connection that survives the server's deaths."""
+
+    def __init__(self, running: Running) -> None:
+        self.running = running
+        self._connection: Connection | None = None
+
+    def rows(self, query: str, *arguments: object) -> list[tuple[object, ...]]:
+        """Ask, and ask again on a new connection for as long as the server is away."""
+        end = time.monotonic() + 60
+        while True:
+            try:
+                if self._connection is None or self._connection.closed:
+                    self._connection = self.running.connect()
+                return self._connection.execute(query, arguments or None).fetchall()
+            except psycopg.OperationalError:
+                self.close()
+                if time.monotonic() > end:
+                    raise
+                time.sleep(0.1)
+
+    def number(self, query: str, *arguments: object) -> int:
+        return int(str(self.rows(query, *arguments)[0][0]))
+
+    def close(self) -> None:
+        if self._connection is not None:
+            with suppress(psycopg.Error):
+                self._connection.close()
+            self._connection = None
+
+    def remember_pods(self) -> None:
+        """Keep when every pod came and went."""
+        with self.running.connect() as connection:
+            connection.execute(REMEMBER_PODS)
+
+    def standing(self) -> Standing:
+        return Standing(*(int(str(number)) for number in self.rows(UNSETTLED)[0]))
+
+    def settle(self, within_s: float) -> float:
+        """Wait until nothing is on its way any more; return how long that took."""
+        began = time.monotonic()
+        while not self.standing().calm:
+            if time.monotonic() - began > within_s:
+                raise AssertionError(f"not calm after {within_s:.0f} s: {self.standing()}; {self.stuck()}")
+            time.sleep(0.25)
+        return time.monotonic() - began
+
+    def stuck(self) -> list[tuple[object, ...]]:
+        """Show a few leases that are on their way, for whoever must find out why."""
+        return self.rows(
+            "SELECT id, name, state, seq, tries, due_at - clock_timestamp(), claimed_until - clock_timestamp()"
+            " FROM broker_lease WHERE state IN ('requested', 'provisioning', 'releasing')"
+            " OR (state = 'queued' AND waits_for = '') ORDER BY at LIMIT 5"
+        )

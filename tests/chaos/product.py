@@ -1,0 +1,58 @@
+"""The whole product in a process of its own, with a small world in it: `python -m tests.chaos.product <data> <port>`.
+
+Says `ready` when it is; ends on SIGTERM, or with whoever started it.
+"""
+
+import ctypes
+import os
+import signal
+import sys
+from argparse import Namespace
+from pathlib import Path
+
+from deploy.embedded import roles
+from deploy.embedded.complaint import Complaint
+from deploy.embedded.folders import CHECKOUT
+from deploy.embedded.preparation import prepare
+from deploy.embedded.process import PR_SET_PDEATHSIG, Part
+from deploy.embedded.product import PYTHON, Product
+from deploy.embedded.run import installation
+from deploy.embedded.supervisor import Stopped, Supervisor
+
+
+def furnish(product: Product, supervisor: Supervisor, nodes: str) -> None:
+    """Make a fleet with a tenant that may use it, unless an earlier start did."""
+    told = product.folders.data / "world.json"
+    if told.exists():
+        return
+    command, fresh = [PYTHON, "-m", "tests.chaos.world", nodes], told.with_suffix(".new")
+    env = product.env(roles.WEB)
+    with roles.hasty(product.server, roles.DATABASE):
+        supervisor.run(Part("world", command, env, account=product.account, cwd=CHECKOUT, output=fresh))
+    fresh.rename(told)
+
+
+def main(data: str, port: str, nodes: str) -> int:
+    """Start everything in the order of `make run`, say so, and watch."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGTERM), 0, 0, 0)
+    options = Namespace(data=Path(data), port=int(port), host="127.0.0.1", fresh=False)
+    os.environ.pop("DATABASE_URL", None)  # nobody else's server is killed here
+    try:
+        with installation(options) as (product, supervisor):
+            supervisor.say = lambda line: print(line, flush=True)
+            prepare(product, supervisor)
+            doors = supervisor.launch(*product.doors())
+            furnish(product, supervisor, nodes)
+            supervisor.until_ready(doors + supervisor.launch(*product.labour()))
+            print("ready", flush=True)
+            supervisor.watch()
+    except Stopped:
+        print("stopped", flush=True)
+    except Complaint as complaint:
+        print(complaint, flush=True)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,137 @@
+"""A running product: started in an empty folder on ports of its own, reached as its parts reach each other."""
+
+import json
+import os
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import psycopg
+
+from deploy.embedded import account, folders
+from deploy.embedded.folders import CHECKOUT, sockets_for
+from deploy.embedded.listening import EPHEMERAL_FROM
+from deploy.embedded.postgres import ADMINISTRATOR
+from deploy.embedded.product import Product
+from deploy.embedded.roles import DATABASE, WORKER, Server
+from deploy.embedded.valkey import Valkey
+
+PATIENCE_S = 120.0
+Connection = psycopg.Connection[tuple[object, ...]]
+
+
+@dataclass
+class Running:
+    """The product's process, what it said, and ways in."""
+
+    data: Path
+    port: int
+    nodes: int
+    popen: subprocess.Popen[bytes]
+
+    @property
+    def said(self) -> list[str]:
+        return (self.data / "product.out").read_text().splitlines()
+
+    @cached_property
+    def world(self) -> dict[str, object]:
+        """What there is to use: token, project, offerings."""
+        return dict(json.loads((self.data / "world.json").read_text()))
+
+    @property
+    def server(self) -> Server:
+        password = (self.data / "administrator").read_text().strip()
+        return Server(f"postgresql://{ADMINISTRATOR}:{password}@/postgres?host={sockets_for(self.data)}")
+
+    def connect(self) -> Connection:
+        """Look into the product's database with all powers, so that no wall hides anything."""
+        url = self.server.url.replace("/postgres?", f"/{DATABASE}?")
+        return psycopg.connect(url, autocommit=True, connect_timeout=5)
+
+    def until_ready(self) -> None:
+        """Wait until every part answers."""
+        end = time.monotonic() + PATIENCE_S
+        while "ready" not in self.said:
+            if self.popen.poll() is not None or time.monotonic() > end:
+                raise RuntimeError("the product did not start:\n" + "\n".join(self.said[-30:]))
+            time.sleep(0.1)
+
+    def run(self, module: str) -> None:
+        """Run one of our modules as the product's worker would, in its environment."""
+        places = folders.Folders(self.data, sockets_for(self.data))
+        valkey = Valkey("", places.valkey, places.sockets)
+        env = Product(places, self.server, valkey, "127.0.0.1", self.port).env(WORKER)
+        subprocess.run([sys.executable, "-m", module], env=env, cwd=CHECKOUT, check=True, timeout=60)
+
+    def stop(self) -> int:
+        """End it as Ctrl-C would, and return how it ended."""
+        self.popen.send_signal(signal.SIGTERM)
+        try:
+            return self.popen.wait(20)
+        except subprocess.TimeoutExpired:
+            self.popen.kill()
+            raise
+
+
+def free_ports() -> int:
+    """Return a port that is free with its neighbour, below those the system lends out."""
+    draw = random.SystemRandom()
+    while True:
+        port = draw.randrange(12_000, EPHEMERAL_FROM - 2, 2)
+        with socket.socket() as one, socket.socket() as two, suppress(OSError):
+            one.bind(("127.0.0.1", port))
+            two.bind(("127.0.0.1", port + 1))
+            return port
+
+
+def empty_folder() -> Path:
+    """Make a data folder that the servers' user can reach."""
+    data = Path(tempfile.mkdtemp(prefix="gpubroker-chaos-"))
+    data.chmod(0o755)
+    return data
+
+
+def start(data: Path, port: int, *, nodes: int) -> Running:
+    """Start the product on a data folder, new or used before."""
+    command = [sys.executable, "-m", "tests.chaos.product", str(data), str(port), str(nodes)]
+    own = {name: value for name, value in os.environ.items() if not name.startswith("GPUBROKER_")}
+    with (data / "product.out").open("wb") as out:
+        popen = subprocess.Popen(command, cwd=CHECKOUT, env=own, stdout=out, stderr=out)
+    return Running(data, port, nodes, popen)
+
+
+@contextmanager
+def product(*, nodes: int = 2) -> Iterator[Running]:
+    """Start a new product, hand it out, take it away with everything it wrote."""
+    data = empty_folder()
+    running = start(data, free_ports(), nodes=nodes)
+    try:
+        running.until_ready()
+        yield running
+    except BaseException:
+        if keep := os.environ.get("CHAOS_KEEP_LOGS"):
+            shutil.copytree(data / "logs", keep, dirs_exist_ok=True)
+            shutil.copy(data / "product.out", keep)
+        raise
+    finally:
+        try:
+            if running.popen.poll() is None:
+                running.stop()
+        finally:
+            shutil.rmtree(data, ignore_errors=True)
+            shutil.rmtree(sockets_for(data), ignore_errors=True)
+
+
+def as_root() -> bool:
+    """Tell whether we may mount and may switch users."""
+    return account.unprivileged() is not None

@@ -1,0 +1,75 @@
+"""A fleet on sale and a tenant with a token, made through the services: `python -m tests.chaos.world <nodes>`."""
+
+import json
+import os
+import sys
+from datetime import datetime, timedelta
+
+import django
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+django.setup()
+
+from django.db import transaction  # noqa: E402
+
+from billing.services.showcase import prices  # noqa: E402
+from broker.models import Offering, OfferingState  # noqa: E402
+from broker.services import catalogue, inventory  # noqa: E402
+from broker.services.inventory import Rack  # noqa: E402
+from ports import clock  # noqa: E402
+from tenants.domain.roles import Role  # noqa: E402
+from tenants.models import Project, Quota, QuotaKind, ServiceAccount, Tenant  # noqa: E402
+from tenants.services import projects, tenants, tokens  # noqa: E402
+from tenants.services.actors import Actor  # noqa: E402
+from tenants.services.walls import as_tenant  # noqa: E402
+
+OPERATOR = Actor("staff", "", "chaos")
+PROFILES = ("1g.10gb", "2g.20gb", "3g.40gb", "card")
+
+
+def fleet(nodes: int, *, now: datetime) -> dict[str, str]:
+    """Put racks in and sell them on demand; return the offering of each profile."""
+    catalogue.load_gpu_models()
+    inventory.add_simulated([Rack("north-1", "eu-north", "H100-80GB", nodes=nodes)], now=now)
+    catalogue.derive_offerings(now=now)
+    Offering.objects.filter(state=OfferingState.DRAFT).update(state=OfferingState.PUBLISHED)
+    prices.publish_all(since=now - timedelta(hours=1), actor=OPERATOR, now=now)
+    sold = Offering.objects.published().filter(price_class="on_demand", profile__in=PROFILES)
+    return dict(sold.values_list("profile", "id"))
+
+
+def ceiling(tenant: Tenant, project: Project) -> None:
+    """Count what the project holds, far below what it may."""
+    for kind, limit in ((QuotaKind.UNITS, 10**7), (QuotaKind.GPU_SECONDS, 10**13)):
+        Quota.objects.update_or_create(
+            tenant=tenant, project=project, kind=kind, defaults={"limit": limit, "soft_limit": limit}
+        )
+
+
+@transaction.atomic
+def tenant_with_token(*, now: datetime) -> dict[str, str]:
+    """Make a tenant, a project below its root, quotas on both, and a machine's token."""
+    tenant, root = tenants.create(name="Kestrel Bio", owner=None, actor=OPERATOR, now=now, currency="EUR")
+    project = projects.create(parent=root, name="docking", actor=OPERATOR, now=now)
+    for node in (root, project):
+        ceiling(tenant, node)
+    with as_tenant(tenant.pk):
+        machine = ServiceAccount.objects.create(
+            tenant=tenant, name="machine", role=Role.MEMBER, created_at=now
+        )
+        _, text = tokens.issue(
+            tenant=tenant,
+            name="chaos",
+            scopes=("leases:write", "offerings:read", "projects:read", "quotas:read"),
+            expires_at=now + timedelta(days=1),
+            actor=OPERATOR,
+            now=now,
+            service_account=machine,
+        )
+    return {"project": project.pk, "token": text}
+
+
+if __name__ == "__main__":
+    now = clock.now()
+    offerings = fleet(int(sys.argv[1]), now=now)
+    print(json.dumps({"offerings": offerings, **tenant_with_token(now=now)}))
