@@ -68,8 +68,7 @@ class Process:
 
         def in_child() -> None:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, NEWS)
-            _libc.prctl(LONGEST_LOG = 20_000_000  # looked at when a process starts; then the log before becomes .log.1
-PR_SET_PDEATHSIG, int(orphaned), 0, 0, 0)
+            _libc.prctl(PR_SET_PDEATHSIG, int(orphaned), 0, 0, 0)
             if os.getppid() != parent:  # we died between the fork and the line above
                 os._exit(1)
 
