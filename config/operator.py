@@ -61,7 +61,7 @@ class Operator(BaseSettings):
         default=1.0, description="Divides the simulated provisioner's pull and start times."
     )
     lease_gates: tuple[str, ...] = Field(
-        default=("broker.services.quotas.gate",),
+        default=("broker.services.quotas.gate", "billing.services.burn.gate"),
         description="What a lease must pass before it may queue, in this order.",
     )
     share_soft_cards: bool = Field(

@@ -35,7 +35,7 @@ class PlaceOut(serializers.Serializer[Any]):
     size = serializers.IntegerField()
 
 
-class RoomOut(serializers.Serializer[Any]):
+class QuotaLeft(serializers.Serializer[Any]):
     """The tightest quota of a kind on the project's path, before this lease."""
 
     kind = serializers.CharField()
@@ -76,7 +76,7 @@ class QuoteOut(serializers.Serializer[Any]):
     price_per_hour = MoneyOut(allow_null=True)
     at_most = MoneyOut(allow_null=True)
     places = PlaceOut(many=True)
-    quotas = RoomOut(many=True)
+    quotas = QuotaLeft(many=True)
     alternatives = AlternativeOut(many=True)
     as_of = serializers.DateTimeField()
 

@@ -1,6 +1,6 @@
 """How far rating has come for each tenant, and the one statement that may charge all of them at once.
 
-Decision 0004 (docs/decisions) says why the sweep role may add charges.
+Decision 0006 (docs/decisions) says why the sweep role may add charges.
 """
 
 import django.db.models.deletion

@@ -4,13 +4,16 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.utils.module_loading import import_string
 from pytest_django import DjangoAssertNumQueries
 
 from billing.services import burn
 from billing.services.prices import NoPrice
 from broker.domain.states import LeaseState
 from broker.models import Lease, Offering
+from broker.services import quotas
 from broker.services.leases import growing
+from config.operator import Operator
 from tenants.models import QuotaKind
 from tenants.services.refusals import QuotaExceeded
 from tenants.services.walls import as_tenant
@@ -20,9 +23,12 @@ from tests.world import NOW, Home, Life, alive, fleet, fresh, home, offering
 pytestmark = pytest.mark.django_db
 
 
+GATES = Operator.model_fields["lease_gates"].default
+
+
 @pytest.fixture
 def kestrel(settings: Any) -> Home:
-    settings.LEASE_GATES = ("broker.services.quotas.gate", "billing.services.burn.gate")
+    settings.LEASE_GATES = GATES
     fleet()
     return home("Kestrel")
 
@@ -89,3 +95,7 @@ def extend(life: Life, owner: Home, lease: Lease) -> None:
     with as_tenant(owner.tenant.pk):
         grown = growing.extend(lease, more_s=3600, actor=owner.actor, now=life.now)
     assert grown.ends_at - lease.ends_at == timedelta(hours=1)
+
+
+def test_both_gates_stand_in_the_way_unless_an_operator_says_otherwise() -> None:
+    assert [import_string(name) for name in GATES] == [quotas.gate, burn.gate]
