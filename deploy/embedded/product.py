@@ -56,6 +56,8 @@ class Product:
             "GPUBROKER_EVENTS_URL": f"http://{host}:{self.port + 1}",
             "GPUBROKER_ALLOWED_HOSTS": json.dumps(sorted(names)),
             "GPUBROKER_SECURE_COOKIES": "false" if self.address.startswith("http:") else "true",
+            # The showcase's operator has no second factor yet; whoever adds one is asked for it all the same.
+            "GPUBROKER_OPERATORS_NEED_MFA": "false" if self.address.startswith("http:") else "true",
             "GPUBROKER_PROVISIONER": "broker.provisioners.simulated.SimulatedProvisioner",
             "GPUBROKER_SECRET_KEY": secret(self.folders.secrets / "secret_key", self.account),
             **own,

@@ -58,8 +58,8 @@ def kestrel(password: str, *, now: datetime) -> Cast:
     ):
         people[first] = person(f"{first}@kestrel.example", first.capitalize(), password, now=now)
         members.add(tenant=tenant, user=people[first], role=role, project=project, actor=OPERATOR, now=now)
-    _ceilings(tenant, root, units=96, gpu_hours=60_000, per_hour=80)
-    _ceilings(tenant, design, units=64, gpu_hours=40_000, per_hour=50)
+    _ceilings(tenant, root, units=96, gpu_hours=20_000, per_hour=40)
+    _ceilings(tenant, design, units=64, gpu_hours=12_000, per_hour=32)
     return Cast(
         tenant,
         {"protein-design": design, "docking": docking},
