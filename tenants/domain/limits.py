@@ -17,4 +17,5 @@ def kept(kind: str, shown: Decimal) -> int:
 
 def shown(kind: str, count: int) -> Decimal:
     """Return a count as people read it."""
-    return (Decimal(count) / SHOWN[kind][1]).quantize(Decimal("0.001")).normalize()
+    figure = (Decimal(count) / SHOWN[kind][1]).quantize(Decimal("0.001"))
+    return figure.quantize(Decimal(1)) if figure == figure.to_integral_value() else figure.normalize()

@@ -1,0 +1,78 @@
+"""Roles, and how they reach down the tree: pure, without Django."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tenants.domain.roles import (
+    ACTIONS,
+    ALLOWED,
+    EVERYTHING,
+    IN_WORDS,
+    SCOPES,
+    Grant,
+    Grants,
+    Path,
+    Role,
+    covers,
+    scope_allows,
+)
+
+TREE: list[Path] = [(), ("a",), ("a", "b"), ("a", "b", "c"), ("a", "d")]
+paths = st.sampled_from(TREE)
+grants = st.lists(st.builds(Grant, st.sampled_from(Role), paths), max_size=3).map(tuple)
+scopes = st.none() | st.frozensets(st.sampled_from(sorted(SCOPES)), max_size=4)
+powers = st.builds(Grants, grants, scopes, paths)
+actions = st.sampled_from(sorted(ACTIONS))
+
+
+def test_an_owner_may_everything_and_a_viewer_changes_nothing_but_their_own_tokens() -> None:
+    assert ALLOWED[Role.OWNER] == ACTIONS
+    assert {a for a in ALLOWED[Role.VIEWER] if not a.endswith(".read")} == {"tokens.write"}
+
+
+def test_every_role_is_told_in_words() -> None:
+    assert set(IN_WORDS) == set(Role) == set(ALLOWED)
+
+
+@given(powers, actions, paths, paths)
+def test_what_is_allowed_on_a_node_is_allowed_below_it(
+    power: Grants, action: str, upper: Path, lower: Path
+) -> None:
+    if covers(upper, lower) and power.may(action, upper):
+        assert power.may(action, lower)
+
+
+@given(powers, actions)
+def test_the_nodes_reached_are_exactly_those_allowed(power: Grants, action: str) -> None:
+    reach = power.projects(action)
+    for path in TREE[1:]:
+        inside = reach is None or bool(reach & set(path))
+        assert inside == power.may(action, path)
+    assert (reach is None) == power.may(action)
+    assert power.anywhere(action) == any(power.may(action, path) for path in TREE)
+
+
+@given(powers, actions, paths)
+def test_a_token_never_does_more_than_its_bearer(power: Grants, action: str, path: Path) -> None:
+    if power.may(action, path):
+        assert Grants(power.grants).may(action, path)
+
+
+@given(powers, st.sampled_from(Role), paths)
+def test_nobody_gives_more_than_they_have(power: Grants, role: Role, path: Path) -> None:
+    if power.may_give(role, path):
+        assert all(power.may(action, path) for action in ALLOWED[role])
+
+
+def test_writing_includes_reading_and_nothing_else() -> None:
+    assert scope_allows(frozenset({"leases:write"}), "leases.read")
+    assert not scope_allows(frozenset({"leases:read"}), "leases.write")
+    assert not scope_allows(frozenset({"leases:write"}), "billing.read")
+    assert not scope_allows(frozenset({"tokens:write"}), "tokens.all")
+    assert all(scope_allows(frozenset({EVERYTHING}), action) for action in ACTIONS)
+
+
+def test_the_highest_role_counts_the_tenant_before_a_project() -> None:
+    assert Grants((Grant(Role.OWNER, ("a",)), Grant(Role.VIEWER))).highest == Role.VIEWER
+    assert Grants((Grant(Role.MEMBER, ("a",)), Grant(Role.ADMIN, ("d",)))).highest == Role.ADMIN
+    assert Grants().highest is None
