@@ -1,0 +1,209 @@
+"""Verbs about people: what stays true when two hands move at once, and what is refused."""
+
+import threading
+from datetime import timedelta
+
+import pytest
+from django.db import connections
+
+from tenants.domain.roles import Grant, Grants, Role
+from tenants.models import AuditEvent, Member
+from tenants.services import invitations, members, service_accounts, walls
+from tenants.services.actors import SYSTEM
+from tenants.services.projects import NameTaken
+from tenants.services.refusals import Missing, NotAllowed, Stale
+from tests.tenants import people
+from tests.tenants.people import ALL, World, moment
+
+WHO = {"grants": ALL, "actor": SYSTEM}
+
+
+@pytest.fixture
+def delta(db: None) -> World:
+    return people.make("Delta")
+
+
+def events(world: World, action: str) -> int:
+    with walls.as_tenant(world.tenant.pk):
+        return AuditEvent.objects.filter(action=action).count()
+
+
+def test_nobody_is_member_of_one_node_twice(delta: World) -> None:
+    with walls.as_tenant(delta.tenant.pk), pytest.raises(members.AlreadyMember):
+        members.add(
+            tenant=delta.tenant,
+            user=delta.owner,
+            role=Role.VIEWER,
+            project=None,
+            actor=SYSTEM,
+            now=moment(),
+        )
+
+
+def test_the_same_role_again_changes_nothing(delta: World) -> None:
+    member = delta.membership(delta.person(Role.VIEWER))
+    with walls.as_tenant(delta.tenant.pk):
+        members.change_role(member, role=Role.VIEWER, now=moment(), **WHO)
+    assert events(delta, "member.role") == 0
+
+
+def test_a_change_of_what_was_changed_meanwhile_is_refused(delta: World) -> None:
+    user = delta.person(Role.VIEWER)
+    first, second = delta.membership(user), delta.membership(user)
+    with walls.as_tenant(delta.tenant.pk):
+        members.change_role(first, role=Role.MEMBER, now=moment(), **WHO)
+        with pytest.raises(Stale):
+            members.change_role(second, role=Role.ADMIN, now=moment(), **WHO)
+
+
+def test_a_role_above_ones_own_cannot_be_given(delta: World) -> None:
+    admin = Grants((Grant(Role.ADMIN),))
+    with walls.as_tenant(delta.tenant.pk), pytest.raises(NotAllowed):
+        members.must_give(admin, Role.OWNER, None)
+
+
+def test_somebody_with_two_memberships_keeps_their_tokens_when_one_ends(delta: World) -> None:
+    lab = delta.child("lab")
+    user = delta.person(Role.VIEWER)
+    text = delta.token(Role.VIEWER)
+    with walls.as_tenant(delta.tenant.pk):
+        both = members.add(
+            tenant=delta.tenant, user=user, role=Role.MEMBER, project=lab, actor=SYSTEM, now=moment()
+        )
+        members.remove(both, now=moment(), **WHO)
+    assert people.Api(text).ask("GET", "users/me").status_code == 200
+
+
+def test_one_of_two_owners_may_go(delta: World) -> None:
+    second = people.User.objects.create_user("second@example.org")
+    with walls.as_tenant(delta.tenant.pk):
+        members.add(
+            tenant=delta.tenant, user=second, role=Role.OWNER, project=None, actor=SYSTEM, now=moment()
+        )
+        members.remove(delta.membership(delta.owner), now=moment(), **WHO)
+        assert list(Member.objects.values_list("user_id", flat=True)) == [second.pk]
+
+
+def test_an_owner_of_a_project_alone_may_always_go(delta: World) -> None:
+    lab = delta.child("lab")
+    user = delta.person(Role.OWNER, project=lab)
+    with walls.as_tenant(delta.tenant.pk):
+        members.remove(Member.objects.get(user=user), now=moment(), **WHO)
+        assert not Member.objects.filter(user=user).exists()
+
+
+def test_two_owners_who_leave_at_once_leave_one(own_database: object) -> None:
+    delta = people.make("Delta")
+    second = people.User.objects.create_user("second@example.org")
+    with walls.as_tenant(delta.tenant.pk):
+        members.add(
+            tenant=delta.tenant, user=second, role=Role.OWNER, project=None, actor=SYSTEM, now=moment()
+        )
+    outcomes, ready = [], threading.Barrier(2)
+
+    def leave(user: object) -> None:
+        try:
+            ready.wait()
+            with walls.as_tenant(delta.tenant.pk):
+                members.remove(delta.membership(user), now=moment(), **WHO)
+            outcomes.append("left")
+        except members.LastOwner:
+            outcomes.append("stays")
+        finally:
+            connections.close_all()
+
+    threads = [threading.Thread(target=leave, args=[user]) for user in (delta.owner, second)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(outcomes) == ["left", "stays"]
+
+
+def test_an_invitation_clicked_twice_at_once_makes_one_member(own_database: object) -> None:
+    delta = people.make("Delta")
+    with walls.as_tenant(delta.tenant.pk):
+        _, secret = invitations.invite(
+            tenant=delta.tenant,
+            email="x@example.org",
+            role=Role.VIEWER,
+            project=None,
+            now=moment(),
+            **WHO,
+        )
+    users = [people.User.objects.create_user(f"u{n}@example.org") for n in range(8)]
+    outcomes, ready = [], threading.Barrier(8)
+
+    def click(user: object) -> None:
+        try:
+            ready.wait()
+            invitations.accept(secret, user=user, actor=SYSTEM, now=moment())
+            outcomes.append("in")
+        except Missing:
+            outcomes.append("late")
+        finally:
+            connections.close_all()
+
+    threads = [threading.Thread(target=click, args=[user]) for user in users]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(outcomes) == ["in"] + ["late"] * 7
+
+
+def test_an_invitation_that_expired_or_was_taken_back_opens_nothing(delta: World) -> None:
+    with walls.as_tenant(delta.tenant.pk):
+        invitation, secret = invitations.invite(
+            tenant=delta.tenant,
+            email="x@example.org",
+            role=Role.VIEWER,
+            project=None,
+            now=moment(),
+            **WHO,
+        )
+    with pytest.raises(Missing):
+        invitations.look(secret, now=moment() + timedelta(days=8))
+    with walls.as_tenant(delta.tenant.pk):
+        invitations.revoke(invitation, actor=SYSTEM, now=moment())
+        invitations.revoke(invitation, actor=SYSTEM, now=moment())
+    assert events(delta, "invitation.revoke") == 1
+    with pytest.raises(Missing):
+        invitations.look(secret, now=moment())
+
+
+def test_a_link_used_between_looking_and_accepting_is_refused(
+    delta: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with walls.as_tenant(delta.tenant.pk):
+        invitation, secret = invitations.invite(
+            tenant=delta.tenant,
+            email="x@example.org",
+            role=Role.VIEWER,
+            project=None,
+            now=moment(),
+            **WHO,
+        )
+    offer = invitations.look(secret, now=moment())
+    with walls.as_tenant(delta.tenant.pk):
+        invitations.revoke(invitation, actor=SYSTEM, now=moment())
+    monkeypatch.setattr(invitations, "look", lambda secret, now: offer)
+    user = people.User.objects.create_user("late@example.org")
+    with pytest.raises(Missing, match="used meanwhile"):
+        invitations.accept(secret, user=user, actor=SYSTEM, now=moment())
+
+
+def test_service_accounts_keep_their_rules(delta: World) -> None:
+    robot = delta.machine()
+    with pytest.raises(NameTaken):
+        delta.machine()
+    with walls.as_tenant(delta.tenant.pk):
+        service_accounts.change_role(robot, role=Role.MEMBER, now=moment(), **WHO)
+        assert events(delta, "service_account.role") == 0
+        again = type(robot).objects.get(pk=robot.pk)
+        service_accounts.change_role(robot, role=Role.VIEWER, now=moment(), **WHO)
+        with pytest.raises(Stale):
+            service_accounts.change_role(again, role=Role.ADMIN, now=moment(), **WHO)
+        service_accounts.close(robot, now=moment(), **WHO)
+        service_accounts.close(robot, now=moment(), **WHO)
+    assert events(delta, "service_account.close") == 1
