@@ -22,7 +22,7 @@ class Allocation(TenantOwned):
     profile = models.CharField(max_length=30)
     isolation = models.CharField(max_length=10)
     may_share = models.BooleanField(default=False)  # the cluster's owner allows tenants side by side
-    held_at = models.DateTimeField()
+    held_at = models.DateTimeField()  # the database puts it off until whoever was there before had left
     released_at = models.DateTimeField(null=True)
 
     class Meta:
@@ -43,7 +43,10 @@ class Allocation(TenantOwned):
                 condition=HELD & Q(isolation__in=["soft", "none"], may_share=False),
             ),
         ]
-        indexes = [models.Index(fields=["gpu"], name="allocation_held", condition=HELD)]
+        indexes = [
+            models.Index(fields=["gpu"], name="allocation_held", condition=HELD),
+            models.Index(fields=["gpu", "released_at"], name="allocation_freed"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.gpu_id} {self.placement}"
