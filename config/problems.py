@@ -1,14 +1,16 @@
 """Every error of the API as problem+json (RFC 9457), and of the portal as a page: what, why, what next."""
 
 import json
+import sys
 from collections.abc import Mapping
 from typing import Any
 
 import structlog
 from django.core.exceptions import PermissionDenied
-from django.db import DatabaseError, OperationalError, transaction
+from django.db import DatabaseError, InterfaceError, InternalError, OperationalError, transaction
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
+from psycopg.errors import ReadOnlySqlTransaction
 from rest_framework import exceptions
 from rest_framework.parsers import BaseParser
 
@@ -139,16 +141,15 @@ def describe(exc: Exception) -> dict[str, Any] | None:
             "fix": fix,
             **extra,
         }
-    if isinstance(exc, OperationalError):
-        return {
-            "status": 503,
-            "code": "busy",
-            "title": "The database is busy or away",
-            "detail": "Nothing was changed.",
-            "fix": "Try again with the same Idempotency-Key.",
-            "retry_after": 2,
-        }
-    return None
+    return AWAY if is_away(exc) else None
+
+
+def is_away(exc: BaseException | None) -> bool:
+    """Tell whether the database could not serve: away, restarting, out of room, waiting too long, or read-only."""
+    return isinstance(exc, OperationalError | InterfaceError) or (
+        # PostgreSQL files a server that was set to read-only under internal errors.
+        isinstance(exc, InternalError) and isinstance(exc.__cause__, ReadOnlySqlTransaction)
+    )
 
 
 def problem(exc: Exception, context: dict[str, Any]) -> HttpResponse | None:
@@ -166,6 +167,17 @@ def problem(exc: Exception, context: dict[str, Any]) -> HttpResponse | None:
     return response
 
 
+AWAY: dict[str, Any] = {
+    "status": 503,
+    "code": "busy",
+    "title": "The database is busy or away",
+    "detail": "Nothing was changed.",
+    "fix": "Try again with the same Idempotency-Key.",
+    "retry_after": 2,
+}
+# The database went while it committed: the request may have had its effect, and the key will tell.
+UNCERTAIN = "What you asked for was not done, or was done and its answer lost."
+
 SURPRISE: dict[str, Any] = {
     "status": 500,
     "code": "internal",
@@ -179,6 +191,7 @@ PAGES: dict[int, tuple[str, str, str]] = {
     403: ("policy-denied", "Your role does not allow this", "Ask an owner or admin of the project."),
     404: ("not-found", "There is no such page", "Go to the home page, or search."),
     500: (SURPRISE["code"], SURPRISE["title"], SURPRISE["fix"]),
+    503: (AWAY["code"], AWAY["title"], "Wait a few seconds, then look again before you repeat anything."),
 }
 
 
@@ -216,7 +229,12 @@ def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpR
 
 
 def surprise(request: HttpRequest) -> HttpResponse:
-    return page(request, 500)
+    """Answer what no view has: also a database that was away when the transaction began or ended."""
+    if not is_away(sys.exc_info()[1]):
+        return page(request, 500)
+    if request.path.startswith("/api/"):
+        return problem_response(request, **AWAY | {"detail": UNCERTAIN})
+    return page(request, 503, UNCERTAIN)
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:

@@ -1,0 +1,111 @@
+"""What the storm brought up, made to happen every time."""
+
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from types import TracebackType
+
+import pytest
+from django.db import InterfaceError, InternalError, OperationalError
+from django.test import Client
+from psycopg.errors import ReadOnlySqlTransaction
+
+from broker.models import Allocation
+from broker.services.leases import ending, placing
+from tenants.services.walls import as_tenant
+from tests.world import MODEL, REGION, Life, alive, cards, fresh, held, home, offering
+
+
+@pytest.fixture
+def life(db: None) -> Iterator[Life]:
+    with alive() as life:
+        yield life
+
+
+def test_a_placer_who_read_the_clock_before_the_release_holds_from_the_release_on(life: Life) -> None:
+    cards(1)
+    first = life.lease(home(), offering("card"))
+    second = life.ask(home("Swift"), offering("card"))
+    life.run(1)
+    earlier = life.now  # then the placer waits for a lock, and meanwhile the first one leaves
+    life.release(first)
+    life.clock.at += timedelta(seconds=2)
+    with as_tenant(first.tenant_id):
+        ending.finish(fresh(first), now=life.now)
+        left = Allocation.objects.get(lease=first).released_at
+    assert placing.serve((MODEL, REGION), now=earlier) == 1
+    assert [place.held_at for place in held(second)] == [left]
+    assert left is not None
+    assert left > earlier
+
+
+def test_a_place_beside_the_one_that_was_left_is_held_at_once(life: Life) -> None:
+    cards(1)
+    kestrel = home()
+    first, stays = life.lease(kestrel, offering("3g.40gb")), life.lease(kestrel, offering("1g.10gb"))
+    earlier = life.now
+    life.release(first)
+    life.clock.at += timedelta(seconds=2)
+    with as_tenant(first.tenant_id):
+        ending.finish(fresh(first), now=life.now)
+    beside = life.ask(kestrel, offering("1g.10gb"))
+    placing.serve((MODEL, REGION), now=earlier)
+    (place,), (before,) = held(beside), held(stays)
+    assert place.gpu_id == before.gpu_id
+    assert place.held_at == earlier
+
+
+class Breaking:
+    """A transaction that fails as it begins, or as it ends."""
+
+    def __init__(self, failure: Exception, *, at_the_end: bool) -> None:
+        self.failure, self.at_the_end = failure, at_the_end
+
+    def atomic(self) -> "Breaking":
+        return self
+
+    def set_rollback(self, rollback: bool) -> None:
+        pass
+
+    def __enter__(self) -> None:
+        if not self.at_the_end:
+            raise self.failure
+
+    def __exit__(self, kind: type[BaseException] | None, what: object, where: TracebackType | None) -> None:
+        if self.at_the_end:
+            raise self.failure
+
+
+def read_only() -> InternalError:
+    failure = InternalError("cannot execute INSERT in a read-only transaction")
+    failure.__cause__ = ReadOnlySqlTransaction()
+    return failure
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    "failure",
+    [lambda: OperationalError("terminating connection"), lambda: InterfaceError("closed"), read_only],
+    ids=["terminated", "closed", "read-only"],
+)
+@pytest.mark.parametrize("at_the_end", [False, True], ids=["at the begin", "at the commit"])
+def test_a_database_that_goes_is_a_clear_503_on_either_side_of_the_view(
+    failure: Callable[[], Exception], at_the_end: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    breaking = Breaking(failure(), at_the_end=at_the_end)
+    monkeypatch.setattr("tenants.portal.wall.transaction", breaking)
+    visitor = Client(raise_request_exception=False)
+    answer = visitor.get("/api/v1/nothing-here")
+    assert (answer.status_code, answer.json()["code"]) == (503, "busy")
+    assert answer["Retry-After"] == "2"
+    assert "its answer lost" in answer.json()["detail"]
+    page = visitor.get("/nothing-here")
+    assert page.status_code == 503
+    assert "The database is busy or away" in page.content.decode()
+
+
+@pytest.mark.django_db
+def test_any_other_failure_stays_our_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
+    breaking = Breaking(InternalError("cache lookup failed"), at_the_end=True)
+    monkeypatch.setattr("tenants.portal.wall.transaction", breaking)
+    answer = Client(raise_request_exception=False).get("/api/v1/nothing-here")
+    assert (answer.status_code, answer.json()["code"]) == (500, "internal")
