@@ -151,6 +151,7 @@ def _card(card: Card, paint: Callable[[Run], str], *, current: str, brief: bool)
         "spans": [(run.start, run.size, paint(run)) for run in card.runs],
         "cells": card.grid,
         "current": card.id == current,
+        "ill": card.idle_use is Use.UNHEALTHY,
     }
 
 

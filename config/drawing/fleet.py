@@ -27,6 +27,7 @@ class Card:
     spans: tuple[Span, ...]
     cells: int = 8
     current: bool = False
+    ill: bool = False  # something is wrong with it, whatever its slices do
 
 
 @dataclass(frozen=True)
@@ -125,9 +126,10 @@ def link(card: Card, drawn: str, *, stop: bool, told: bool = True) -> str:
     """Wrap a card's drawing in its link; `stop` makes it the map's one tab stop, `told` adds its words on hover."""
     current = ' aria-current="true"' if card.current else ""
     words = escape(card.words)
+    ill = ' class="ill"' if card.ill else ""
     where = f'href="{escape(card.url)}" tabindex="{0 if stop else -1}"'
     title = f"<title>{words}</title>" if told else ""
-    return f'<a {where}{current} aria-label="{words}">{title}{drawn}</a>'
+    return f'<a {where}{ill}{current} aria-label="{words}">{title}{drawn}</a>'
 
 
 def frame(width: float, height: float, label: str, drawn: Sequence[str]) -> str:

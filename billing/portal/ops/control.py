@@ -115,7 +115,7 @@ def _figures(seen: Frame, fleet: list[Card]) -> dict[str, Any]:
         "queue_note": f"{waiting.waiting:,} waiting{oldest}",
         "queue_kind": "wait" if waiting.overdue else "",
         "lost": percent(share(lost, len(fleet) * SCALE)),
-        "lost_note": f"{maps.tenths(lost)} cards; nothing on sale fits there",
+        "lost_note": f"{maps.tenths(lost)} cards",
     }
 
 

@@ -23,6 +23,7 @@ from tenants.services.walls import as_staff
 
 ASKS = require_http_methods(["GET", "HEAD", "POST"])
 DECIMALS = 9
+LONGEST = 20  # digits of a price in 10⁻⁹; far beyond what any is
 
 
 @require_safe
@@ -185,7 +186,7 @@ def _price(text: str) -> int:
         nano = Decimal(text.strip()).scaleb(DECIMALS) if len(text) <= 24 else Decimal("NaN")
     except InvalidOperation:
         nano = Decimal("NaN")
-    if not nano.is_finite() or nano != nano.to_integral_value():
+    if not nano.is_finite() or nano.adjusted() > LONGEST or nano != nano.to_integral_value():
         raise Invalid(
             "price", "A price is a number such as 3.79, with at most nine decimals.", fix="Type it anew."
         )

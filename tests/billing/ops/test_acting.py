@@ -1,0 +1,285 @@
+"""What operators do on their pages: always with a reason, always in the trail, never half."""
+
+import re
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+
+from billing.models import PriceVersion
+from billing.services import prices
+from broker.domain.states import LeaseState
+from broker.models import Cluster, Gpu, Health, InventoryChange, Node, NodeState, Offering, OfferingState
+from tenants.models import AuditEvent
+from tenants.services.walls import as_staff
+from tests import world
+from tests.world import Home, Life
+
+pytestmark = pytest.mark.django_db
+
+
+def trail(action: str) -> list[AuditEvent]:
+    with as_staff():
+        return list(AuditEvent.objects.filter(action=action))
+
+
+def page(client: Client, path: str, status: int = 200) -> str:
+    answer = client.get(path)
+    assert answer.status_code == status, path
+    return answer.content.decode()
+
+
+@pytest.mark.parametrize(
+    ("step", "state"),
+    [("cordon", NodeState.CORDONED), ("drain", NodeState.DRAINING), ("lose", NodeState.LOST)],
+)
+def test_a_node_is_taken_out_of_service_after_asking_with_its_reason_kept(
+    life: Life, kestrel: Home, operator: Client, step: str, state: NodeState
+) -> None:
+    life.lease(kestrel, world.offering("1g.10gb"))
+    node = Node.objects.get()
+    asked = page(operator, f"/ops/nodes/{node.pk}/{step}/")
+    assert "1 lease is on it now, of Kestrel." in asked
+    assert Node.objects.get().state == NodeState.READY
+    answer = operator.post(f"/ops/nodes/{node.pk}/{step}/", {"reason": "new power supply"})
+    assert answer["Location"] == f"/ops/nodes/{node.pk}/"
+    assert Node.objects.get().state == state
+    assert InventoryChange.objects.get().reason == "new power supply"
+    (event,) = trail(f"node.{state}")
+    assert (event.actor_label, event.detail["reason"]) == ("operator@example.org", "new power supply")
+    shown = page(operator, f"/ops/nodes/{node.pk}/")
+    assert "new power supply" in shown
+    operator.post(f"/ops/nodes/{node.pk}/ready/", {"reason": "it is in"})
+    assert Node.objects.get().state == NodeState.READY
+
+
+@pytest.mark.parametrize("reason", ["", " ", "x" * 200])
+def test_without_a_reason_nothing_changes_and_the_form_says_why(
+    kestrel: Home, operator: Client, reason: str
+) -> None:
+    node = Node.objects.get()
+    answer = operator.post(f"/ops/nodes/{node.pk}/drain/", {"reason": reason})
+    assert answer.status_code == 400
+    assert b"A reason has 1 to 150 characters." in answer.content
+    assert Node.objects.get().state == NodeState.READY
+
+
+def test_a_machine_of_a_real_cluster_cannot_be_lost_on_request(kestrel: Home, operator: Client) -> None:
+    Cluster.objects.update(provisioner="kubernetes")
+    node = Node.objects.get()
+    assert "Lose this node" not in page(operator, f"/ops/nodes/{node.pk}/")
+    answer = operator.post(f"/ops/nodes/{node.pk}/lose/", {"reason": "to try"})
+    assert answer.status_code == 409
+    assert Node.objects.get().state == NodeState.READY
+
+
+def test_everything_on_a_node_is_released_with_a_reason_tenants_read(
+    life: Life, kestrel: Home, operator: Client
+) -> None:
+    lease = life.lease(kestrel, world.offering("1g.10gb"))
+    node = Node.objects.get()
+    world.set_node(node, NodeState.DRAINING, life)
+    assert "Release them all" in page(operator, f"/ops/nodes/{node.pk}/")
+    assert "Release 1 lease" in page(operator, f"/ops/nodes/{node.pk}/release/")
+    operator.post(f"/ops/nodes/{node.pk}/release/", {"reason": "power works from 18:00"})
+    step = world.ledger(lease)[-1]
+    assert (step.after, step.reason, step.cause) == ("releasing", "by_operator", "power works from 18:00")
+    life.run(60)
+    assert "It is drained." in page(operator, f"/ops/nodes/{node.pk}/")
+
+
+def test_a_card_is_quarantined_and_returned(life: Life, kestrel: Home, operator: Client) -> None:
+    lease = life.lease(kestrel, world.offering("3g.40gb"))
+    gpu = world.held(lease)[0].gpu_id
+    assert "1 lease is on it now." in page(operator, f"/ops/cards/{gpu}/quarantine/")
+    operator.post(f"/ops/cards/{gpu}/quarantine/", {"reason": "XID 79"})
+    assert Gpu.objects.get(pk=gpu).health == Health.UNHEALTHY
+    shown = page(operator, f"/ops/cards/{gpu}/")
+    assert "XID 79" in shown
+    assert lease.name in shown
+    operator.post(f"/ops/cards/{gpu}/return/", {"reason": "reseated"})
+    assert Gpu.objects.get(pk=gpu).health == Health.HEALTHY
+    assert [event.detail["reason"] for event in trail("card.unhealthy") + trail("card.healthy")] == [
+        "XID 79",
+        "reseated",
+    ]
+
+
+def test_an_ill_card_stands_out_on_the_map_even_when_it_is_sold(
+    life: Life, kestrel: Home, operator: Client
+) -> None:
+    lease = life.lease(kestrel, world.offering("card"))
+    assert 'class="ill"' not in page(operator, "/ops/map/")
+    operator.post(f"/ops/cards/{world.held(lease)[0].gpu_id}/quarantine/", {"reason": "XID 79"})
+    assert page(operator, "/ops/map/").count('class="ill"') == 1
+
+
+def test_cards_are_listed_with_their_slices_and_can_be_filtered(
+    life: Life, kestrel: Home, operator: Client
+) -> None:
+    lease = life.lease(kestrel, world.offering("3g.40gb"))
+    world.fleet(world.Rack("west-2", "eu-west", "A100-80GB", nodes=9), now=life.now)
+    first = page(operator, "/ops/cards/")
+    assert f"/ops/leases/{lease.pk}/" in first
+    assert "1 to 64 shown" in first
+    assert "65 to 76 shown" in page(operator, "/ops/cards/?from=64")
+    assert "1 card, 1 to 1 shown" in page(operator, "/ops/cards/?show=sold")
+    assert "0 of the fleet" in page(operator, "/ops/cards/?show=out")
+    for odd in ("?from=-1", "?from=9999999999999", "?show=%00", "?from=x"):
+        assert "1 to 64 shown" in page(operator, f"/ops/cards/{odd}")
+
+
+def test_clusters_show_each_node_with_its_use(life: Life, kestrel: Home, operator: Client) -> None:
+    life.lease(kestrel, world.offering("card"))
+    shown = page(operator, "/ops/clusters/")
+    assert "1.0 of 4 cards sold" in shown
+    assert "1.0 sold, 3.0 free" in shown
+
+
+def test_a_fleet_without_cards_says_how_to_begin(db: None, operator: Client) -> None:
+    assert "No cluster yet" in page(operator, "/ops/clusters/")
+    assert "0 cards in 0 clusters" in page(operator, "/ops/")
+
+
+def test_the_queue_shows_who_waits_for_what_and_lets_go(life: Life, kestrel: Home, operator: Client) -> None:
+    for _ in range(4):
+        life.lease(kestrel, world.offering("card"))
+    lease = life.ask(kestrel, world.offering("card"))
+    life.run(5)
+    shown = page(operator, "/ops/queue/")
+    for words in (lease.name, "Kestrel", "Waits for", "1 lease waits"):
+        assert words in shown
+    assert "It leaves the queue" in page(operator, f"/ops/leases/{lease.pk}/release/")
+    answer = operator.post(f"/ops/leases/{lease.pk}/release/", {"reason": "asked for twice"})
+    assert answer["Location"] == "/ops/queue/"
+    assert world.fresh(lease).state == LeaseState.RELEASED
+    assert "The queue is empty" in page(operator, "/ops/queue/")
+
+
+def test_a_long_queue_is_paged(
+    life: Life, kestrel: Home, operator: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("broker.services.fleet.queue.waiting.__kwdefaults__", {"after": "", "limit": 2})
+    for _ in range(4):
+        life.lease(kestrel, world.offering("card"))
+    names = [life.ask(kestrel, world.offering("card")).name for _ in range(3)]
+    first = page(operator, "/ops/queue/")
+    assert names[2] not in first
+    onward = re.search(r'href="(\?after=[^"]+)"', first)
+    assert onward
+    assert names[2] in page(operator, f"/ops/queue/{onward.group(1)}")
+
+
+def test_a_lease_shows_every_step_and_is_released_once(life: Life, kestrel: Home, operator: Client) -> None:
+    lease = life.lease(kestrel, world.offering("1g.10gb"))
+    shown = page(operator, f"/ops/leases/{lease.pk}/")
+    for words in ("Requested", "Provisioning", "Active", "north-1 / n01 / card", lease.pk):
+        assert words in shown
+    operator.post(f"/ops/leases/{lease.pk}/release/", {"reason": "fan failure"})
+    life.run(60)
+    over = operator.post(f"/ops/leases/{lease.pk}/release/", {"reason": "fan failure"})
+    assert over.status_code == 409
+    assert b"ended at" in over.content
+    assert "/release/" not in page(operator, f"/ops/leases/{lease.pk}/")
+
+
+def test_ids_that_name_nothing_are_missing(kestrel: Home, operator: Client) -> None:
+    for path in ("nodes/nod_x/", "cards/gpu_x/", "leases/lse_x/", "offerings/off_x/", "cards/gpu_x/panel/"):
+        page(operator, f"/ops/{path}", 404)
+    for path in ("nodes/nod_x/drain/", "cards/gpu_x/return/", "leases/lse_x/release/"):
+        assert operator.post(f"/ops/{path}", {"reason": "because"}).status_code == 404
+
+
+def test_an_offering_is_derived_priced_published_and_retired(
+    life: Life, kestrel: Home, operator: Client
+) -> None:
+    world.fleet(world.Rack("west-2", "eu-west", "A100-80GB", nodes=1, cards_per_node=1), now=life.now)
+    Offering.objects.filter(region="eu-west").delete()
+    operator.post("/ops/offerings/derive/")
+    draft = Offering.objects.filter(region="eu-west", price_class="on_demand").first()
+    assert draft
+    assert draft.state == OfferingState.DRAFT
+    address = f"/ops/offerings/{draft.pk}/"
+    unpriced = operator.post(f"{address}publish/")
+    assert unpriced.status_code == 409
+    assert b"has no price" in unpriced.content
+    assert operator.post(address, {"price": "1.234567891", "from": ""}).status_code == 302
+    assert (
+        prices.of(draft, currency="EUR", moment=life.now + timedelta(seconds=1)).nano_per_hour
+        == 1_234_567_891
+    )
+    life.run(2)
+    operator.post(f"{address}publish/")
+    assert Offering.objects.get(pk=draft.pk).state == OfferingState.PUBLISHED
+    assert "A100" in page(operator, "/ops/offerings/?state=published")
+    operator.post(f"{address}retire/")
+    assert Offering.objects.get(pk=draft.pk).state == OfferingState.RETIRED
+    assert [len(trail(f"offering.{state}")) for state in ("published", "retired")] == [1, 1]
+
+
+def test_a_later_price_is_scheduled_and_the_running_one_closed(
+    life: Life, kestrel: Home, operator: Client
+) -> None:
+    offering = world.offering("card")
+    answer = operator.post(f"/ops/offerings/{offering.pk}/", {"price": "3.10", "from": "2026-12-01T00:00"})
+    assert answer.status_code == 302
+    first, second = PriceVersion.objects.filter(offering=offering).order_by("valid")
+    assert first.valid.upper == second.valid.lower
+    assert second.nano_per_hour == 3_100_000_000
+    assert second.created_by == "operator@example.org"
+    shown = page(operator, f"/ops/offerings/{offering.pk}/")
+    assert "scheduled" in shown
+    assert "from <time" in page(operator, "/ops/offerings/")
+
+
+@pytest.mark.parametrize(
+    ("price", "since", "words"),
+    [
+        ("", "", "A price is a number"),
+        ("three", "", "A price is a number"),
+        ("NaN", "", "A price is a number"),
+        ("1e999", "", "A price is a number"),
+        ("1.0000000001", "", "A price is a number"),
+        ("9" * 30, "", "A price is a number"),
+        ("-1", "2027-01-01T00:00", "nought or more"),
+        ("2", "yesterday", "A moment looks like"),
+        ("2", "2026-11-01T00:00", "already has a price"),
+    ],
+)
+def test_a_price_that_cannot_be_meant_is_refused_beside_its_field(
+    kestrel: Home, operator: Client, price: str, since: str, words: str
+) -> None:
+    offering = world.offering("card")
+    before = list(PriceVersion.objects.values_list("pk", "valid"))
+    answer = operator.post(f"/ops/offerings/{offering.pk}/", {"price": price, "from": since})
+    assert answer.status_code in (400, 409)
+    assert words in answer.content.decode()
+    assert list(PriceVersion.objects.values_list("pk", "valid")) == before
+
+
+def test_an_offering_is_renamed_and_a_bad_label_refused(kestrel: Home, operator: Client) -> None:
+    address = f"/ops/offerings/{world.offering('card').pk}/"
+    operator.post(address, {"label": "H100, the whole of it"})
+    assert world.offering("card").label == "H100, the whole of it"
+    assert operator.post(address, {"label": ""}).status_code == 400
+
+
+def test_the_system_page_tells_changes_from_visits(kestrel: Home, operator: Client) -> None:
+    node = Node.objects.get()
+    operator.post(f"/ops/nodes/{node.pk}/cordon/", {"reason": "new power supply"})
+    changes = page(operator, "/ops/system/")
+    assert "node.cordoned" in changes
+    assert "ops.system" not in changes
+    assert "8 of 8 proofs hold" in changes
+    assert "Valkey does not answer" in changes
+    visits = page(operator, "/ops/system/?trail=visits")
+    assert "ops.node.cordon" in visits
+    assert "node.cordoned" not in visits.replace("ops.node.cordon", "")
+
+
+def test_changes_need_the_forms_secret(kestrel: Home, operator: Client) -> None:
+    strict = Client(enforce_csrf_checks=True)
+    strict.cookies = operator.cookies
+    node = Node.objects.get()
+    assert strict.post(f"/ops/nodes/{node.pk}/cordon/", {"reason": "x"}).status_code == 403
+    assert Node.objects.get().state == NodeState.READY
