@@ -32,6 +32,7 @@ def home(request: PageRequest) -> HttpResponse:
     shown = rows(loaded(listed.order_by("-pk"))[:SHOWN], currency=request.tenant.currency, now=request.now)
     queued = sum(n for (state, _), n in counts.items() if state == S.QUEUED)
     waiting = first_in_line(request) if queued else []
+    bars = meters.quotas(request.project, now=request.now, currency=request.tenant.currency)
     context: dict[str, Any] = {
         "rows": shown,
         "now": request.now,
@@ -43,8 +44,8 @@ def home(request: PageRequest) -> HttpResponse:
         "also_waiting": queued - 1,
         "instead": next(iter(instead(request, waiting)), []),
         "events": events.recent(request.scope),
-        "month": meters.month(request),
-        "quotas": meters.quotas(request.project, now=request.now, currency=request.tenant.currency),
+        "month": meters.month(request, bars),
+        "quotas": bars,
         "may_write": may(request, "leases.write"),
         "project": request.project,
         "call": calls.get("/leases?state=active,provisioning,queued"),

@@ -1,6 +1,7 @@
 """The money and the quotas that stand beside every thing: this month's spend, the burn, what is free."""
 
 from calendar import month_name
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -100,26 +101,27 @@ def changed(present: int, past: int) -> str:
 
 def spent(scope: Scope, *, now: datetime) -> int:
     """Return what the projects spent this month, in minor units."""
-    present = month_of(scope.tenant.time_zone, now)
-    exact = spend.between(scope.tenant, present.start, now, scope.ids)
-    return to_minor(exact, exponent_of(scope.tenant.currency))
+    if "spent" not in scope.known:
+        present = month_of(scope.tenant.time_zone, now)
+        scope.known["spent"] = spend.between(scope.tenant, present.start, now, scope.ids)
+    return to_minor(scope.known["spent"], exponent_of(scope.tenant.currency))
 
 
-def month(request: PageRequest) -> Month:
+def burning(scope: Scope, *, now: datetime) -> int:
+    """Return what is active costs per hour, in 10⁻⁹ units."""
+    if "burning" not in scope.known:
+        scope.known["burning"] = spend.burning(scope.ids, scope.tenant, now=now)
+    return int(scope.known["burning"])
+
+
+def month(request: PageRequest, bars: Sequence[Bar]) -> Month:
     """Return this month's money of the open project; constant in the number of leases."""
     tenant, now = request.tenant, request.now
     present = month_of(tenant.time_zone, now)
     past = month_of(tenant.time_zone, present.start - HOUR)
     places, ids = exponent_of(tenant.currency), request.scope.ids
     hours = (present.end - present.start) // HOUR
-    ceiling = next(
-        (
-            bar.limit
-            for bar in quotas(request.project, now=now, currency=tenant.currency)
-            if bar.kind == QuotaKind.BURN
-        ),
-        None,
-    )
+    ceiling = next((bar.limit for bar in bars if bar.kind == QuotaKind.BURN), None)
     return Month(
         name=month_name[now.astimezone(ZoneInfo(tenant.time_zone)).month],
         day=now.astimezone(ZoneInfo(tenant.time_zone)).day,
@@ -128,7 +130,7 @@ def month(request: PageRequest) -> Month:
         before=to_minor(
             spend.between(tenant, past.start, same_stretch(past, now - present.start), ids), places
         ),
-        burn=spend.burning(ids, tenant, now=now),
+        burn=burning(request.scope, now=now),
         limit=ceiling * hours * 10**places // NANO if ceiling else None,
         ceiling=ceiling,
         currency=tenant.currency,

@@ -1,7 +1,7 @@
 """What every page of the portal stands on: who looks, at which project, when, and in which time zone."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property, wraps
 from typing import Any
@@ -21,7 +21,7 @@ from tenants.portal.doors import in_tenant
 from tenants.services.actors import Actor
 from tenants.services.doors import Visitor
 from tenants.services.permissions import require
-from tenants.services.refusals import Refused
+from tenants.services.refusals import Invalid, Refused
 
 View = Callable[..., HttpResponse]
 
@@ -46,6 +46,8 @@ class Scope:
 
     tenant: Tenant
     project: Project
+    # What page and frame both show is asked for once.
+    known: dict[str, Any] = field(default_factory=dict, compare=False)
 
     @property
     def whole(self) -> bool:
@@ -91,6 +93,7 @@ def page(action: str = "tenant.read") -> Callable[[View], View]:
             request.scope = scope_of(request)
             with timezone.override(request.tenant.time_zone):
                 try:
+                    legible(request, kwargs)
                     return view(request, *args, **kwargs)
                 except Refused as refusal:
                     return refused(request, refusal)
@@ -98,6 +101,13 @@ def page(action: str = "tenant.read") -> Callable[[View], View]:
         return inside  # type: ignore[return-value]
 
     return wrap
+
+
+def legible(request: HttpRequest, kwargs: dict[str, str]) -> None:
+    """Refuse text that no column can hold, wherever it stands in the request."""
+    sent = [text for form in (request.GET, request.POST) for _, texts in form.lists() for text in texts]
+    if any("\x00" in text for text in [*kwargs.values(), *sent]):
+        raise Invalid("", "The request holds a NUL character.", fix="Send it without.")
 
 
 def refused(request: HttpRequest, refusal: Refused) -> HttpResponse:

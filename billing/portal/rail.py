@@ -21,6 +21,7 @@ from tenants.services.refusals import Invalid, QuotaExceeded, Refused
 
 FEW = 5  # starts below which a distribution says nothing
 BARS = 14
+CENTURY = timedelta(days=36_525)  # no lease may last so long; the form says so, the clock need not break
 
 
 @dataclass(frozen=True)
@@ -91,8 +92,9 @@ def quote(request: PageRequest, each: Sold, wanted: Wanted) -> Quote:
     """Reckon the quote from what is there now; nothing is taken and nothing is written."""
     offering = each.offering
     nano = each.nano_per_hour * wanted.quantity if each.nano_per_hour is not None else None
-    seating = capacity.preview(
-        offering, quantity=min(wanted.quantity, asking.MAX_QUANTITY), same_node=wanted.same_node
+    possible = 1 <= wanted.quantity <= asking.MAX_QUANTITY
+    seating = (
+        capacity.preview(offering, quantity=wanted.quantity, same_node=wanted.same_node) if possible else None
     )
     bars = meters.quotas(request.project, now=request.now, currency=request.tenant.currency)
     return Quote(
@@ -146,7 +148,7 @@ def most(each: Sold, wanted: Wanted, currency: str) -> Money | None:
 
 
 def earliest_end(request: PageRequest, wanted: Wanted) -> datetime:
-    by_duration = request.now + timedelta(seconds=wanted.max_duration_s)
+    by_duration = request.now + min(timedelta(seconds=wanted.max_duration_s), CENTURY)
     return min(by_duration, wanted.end_date) if wanted.end_date else by_duration
 
 

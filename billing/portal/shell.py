@@ -10,7 +10,6 @@ from billing.domain.money import exponent_of, half_up
 from billing.domain.money import shown as written
 from billing.portal import meters
 from billing.portal.pages import Scope, scope_of
-from billing.services import spend
 from broker.domain.states import LeaseState
 from ports import clock
 
@@ -42,9 +41,7 @@ def live(scope: Scope) -> dict[str, int]:
 def told(scope: Scope, *, now: Any, running: int) -> list[dict[str, Any]]:
     currency = scope.tenant.currency
     month = now.astimezone(ZoneInfo(scope.tenant.time_zone))
-    burn = half_up(
-        spend.burning(scope.ids, scope.tenant, now=now), meters.NANO // 10 ** exponent_of(currency)
-    )
+    burn = half_up(meters.burning(scope, now=now), meters.NANO // 10 ** exponent_of(currency))
     return [
         {"label": "Burn now", "value": written(burn, currency), "unit": "/h",
          "href": f"{reverse('leases')}?state=active"},

@@ -1,1 +1,17 @@
-"""A tenant at its desk: somebody signed in, a fleet with prices, and time that moves only when told to."""
+"""The desk that every test of the portal sits at."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.billing.portal.desks import Desk
+
+
+@pytest.fixture
+def desk(db: None) -> Iterator["Desk"]:
+    from tests.billing.portal.desks import opened  # Django is set up by now
+
+    with opened() as made:
+        yield made

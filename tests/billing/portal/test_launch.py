@@ -1,0 +1,190 @@
+"""Launching: a live quote that writes nothing, errors beside their fields, and one lease however often one presses."""
+
+import re
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from billing.portal.wishes import seconds
+from broker.models import Lease, Offering
+from tenants.domain.roles import Role
+from tenants.models import QuotaKind
+from tenants.services.walls import as_tenant
+from tests.billing.portal.desks import Desk, words
+from tests.world import offering
+
+pytestmark = pytest.mark.django_db
+
+
+def form(what: Offering, **more: object) -> dict[str, object]:
+    return {"offering": what.pk, "class": what.price_class, "name": "new", "count": "1", "lasts": "8 h",
+            "runs": "own", "image": "python:3", "key": "k1", **more}  # fmt: skip
+
+
+def leases_of(desk: Desk) -> list[Lease]:
+    with as_tenant(desk.owner.tenant.pk):
+        return list(Lease.objects.order_by("pk"))
+
+
+def test_the_quote_shows_price_most_quota_left_and_the_place(desk: Desk) -> None:
+    desk.owner.quota(QuotaKind.UNITS, 28_000)
+    page = desk.read(f"/launch/?offering={offering('3g.40gb').pk}&lasts=8+h")
+    assert "€3.00/h" in page
+    assert "At most, 8 h €24.00" in page
+    assert "Launch — max €24.00" in page
+    assert "Quota left after that 25 of 28 units" in page
+    assert "north-1 / n01 / card 0" in page
+
+
+def test_a_quote_writes_nothing(desk: Desk) -> None:
+    with CaptureQueriesContext(connection) as spoken:
+        desk.read(f"/launch/?offering={offering().pk}&count=3&lasts=2+d")
+    written = [q["sql"] for q in spoken if re.match(r"\s*(INSERT|UPDATE|DELETE)", q["sql"])]
+    assert [sql for sql in written if "session" not in sql] == []
+    assert leases_of(desk) == []
+
+
+def test_launching_leads_to_the_lease(desk: Desk) -> None:
+    answer = desk.post("/launch/", **form(offering(), count="2", lasts="90 min", command="python x.py"))
+    [lease] = leases_of(desk)
+    assert answer.status_code == 302
+    assert answer["Location"] == f"/leases/{lease.pk}/"
+    assert (lease.quantity, lease.max_duration_s, lease.image, lease.command) == (
+        2,
+        5400,
+        "python:3",
+        "python x.py",
+    )
+    assert lease.requested_by == desk.user.pk
+
+
+def test_pressing_twice_starts_one_lease_and_leads_to_it_both_times(desk: Desk) -> None:
+    first, second = (desk.post("/launch/", **form(offering())) for _ in range(2))
+    assert len(leases_of(desk)) == 1
+    assert first["Location"] == second["Location"]
+
+
+def test_a_new_form_starts_a_second_lease(desk: Desk) -> None:
+    for key in ("k1", "k2"):
+        desk.post("/launch/", **form(offering(), key=key))
+    assert len(leases_of(desk)) == 2
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("name", "x" * 1000, "A name has 1 to 120 characters"),
+        ("name", "a\x07b", "no control characters"),
+        ("count", "many", "That is no whole number."),
+        ("count", "0", "From 1 to 512 at once."),
+        ("count", "9" * 6, "From 1 to 512 at once."),
+        ("lasts", "soon", "That is no length of time."),
+        ("lasts", "1 s", "A lease lasts from 60 s"),
+        ("lasts", "9999999 d", "A lease lasts from 60 s"),
+        ("until", "yesterday", "That is no date and time."),
+        ("until", "2020-01-01T00:00", "The lease would end before it could start."),
+        ("offering", "off_none", "Nothing that is sold was chosen."),
+    ],
+)
+def test_what_cannot_be_meant_is_said_and_nothing_starts(
+    desk: Desk, field: str, value: str, said: str
+) -> None:
+    answer = desk.post("/launch/", **form(offering(), **{field: value}))
+    assert answer.status_code == 409
+    assert said in words(answer)
+    assert leases_of(desk) == []
+
+
+def test_an_error_stands_beside_its_field_with_what_was_typed(desk: Desk) -> None:
+    answer = desk.post("/launch/", **form(offering(), lasts="soon", name="kept-as-typed"))
+    body = answer.content.decode()
+    assert 'id="lasts-err"' in body
+    assert 'aria-invalid="true"' in body
+    assert 'value="kept-as-typed"' in body
+
+
+def test_a_quota_that_is_too_small_is_said_with_its_figures_before_one_presses(desk: Desk) -> None:
+    desk.owner.quota(QuotaKind.UNITS, 3_000)
+    page = desk.get(f"/launch/?offering={offering('card').pk}")
+    assert "The quota allows 3 units; 0 are taken, 3 are free, and this asks for 7." in words(page)
+    assert re.search(r"<button[^>]*form=\"launch\"[^>]*disabled", page.content.decode())
+    answer = desk.post("/launch/", **form(offering("card")))
+    assert answer.status_code == 409
+    assert leases_of(desk) == []
+
+
+def test_a_gang_that_no_fleet_could_hold_is_refused(desk: Desk) -> None:
+    answer = desk.post("/launch/", **form(offering("card"), count="9"))
+    assert "holds at most 8" in words(answer)
+
+
+def test_what_has_no_room_queues_and_says_so(desk: Desk) -> None:
+    desk.life.lease(desk.owner, offering("card"), quantity=8)
+    page = desk.read(f"/launch/?offering={offering('card').pk}")
+    assert "Waits for room" in page
+    assert "waiting costs nothing" in page
+    desk.post("/launch/", **form(offering("card")))
+    assert leases_of(desk)[-1].state == "queued"
+
+
+def test_alternatives_tell_the_difference_in_money(desk: Desk) -> None:
+    page = desk.read(f"/launch/?offering={offering('3g.40gb').pk}&lasts=10+h")
+    assert "The same as spot" in page
+    assert "−€15.00" in page
+    assert "+ €40.00" in page, "the next one with more memory is the whole card in one slice"
+
+
+def test_a_viewer_may_look_and_not_launch(desk: Desk) -> None:
+    viewer = desk.signed_in_as(Role.VIEWER)
+    assert "Your role may look, not launch." in viewer.read("/launch/")
+    assert viewer.post("/launch/", **form(offering())).status_code == 403
+
+
+def test_the_terms_of_an_earlier_lease_are_proposed_again(desk: Desk) -> None:
+    lease = desk.life.lease(
+        desk.owner, offering("2g.20gb"), quantity=3, max_duration_s=5400, image="own/thing", command="run me"
+    )
+    body = desk.get(f"/launch/?again={lease.pk}").content.decode()
+    for value in ("own/thing", "run me", "1 h 30 min"):
+        assert f'value="{value}"' in body
+    assert "€6.00" in body
+
+
+def test_a_price_class_that_is_chosen_is_quoted(desk: Desk) -> None:
+    page = desk.read(f"/launch/?offering={offering('card').pk}&class=spot&lasts=1+h")
+    assert "€3.50/h" in page
+    assert "H100 whole card · spot" in page
+
+
+def test_without_anything_on_sale_the_page_says_so(desk: Desk) -> None:
+    Offering.objects.update(state="retired")
+    assert "No offering is published" in desk.read("/launch/")
+
+
+def test_starts_of_the_past_become_an_estimate(desk: Desk) -> None:
+    for _ in range(6):
+        desk.life.release(desk.life.lease(desk.owner, offering()))
+        desk.life.run(10)
+    page = desk.read(f"/launch/?offering={offering().pk}")
+    assert re.search(r"Starts in \d+ s p50 of your last 6 starts; \d+ s at p90", page)
+
+
+@pytest.mark.parametrize(
+    ("text", "length"),
+    [
+        ("8 h", 28_800),
+        ("8", 28_800),
+        ("90 min", 5400),
+        ("1 d 12 h", 129_600),
+        ("2h30m", 9000),
+        ("45s", 45),
+        ("", None),
+        ("x", None),
+        ("1.5 h", None),
+        ("-3 h", None),
+        ("٣ h", None),
+    ],
+)
+def test_a_length_is_read_as_people_write_it(text: str, length: int | None) -> None:
+    assert seconds(text) == length

@@ -1,0 +1,157 @@
+"""One lease: its life with durations, its cost stretch by stretch, its place, and what one does to it."""
+
+from datetime import timedelta
+
+import pytest
+
+from billing.services import prices, rating
+from broker.domain.states import LeaseState
+from broker.models import NodeState
+from tenants.domain.roles import Role
+from tenants.models import QuotaKind
+from tests.billing.portal.desks import EURO, Desk, words
+from tests.world import OPERATOR, fresh, home, node_of, offering, set_node
+
+pytestmark = pytest.mark.django_db
+
+
+def test_an_active_lease_shows_its_steps_with_durations(desk: Desk) -> None:
+    lease = desk.life.lease(desk.owner, offering("3g.40gb"), name="fold", max_duration_s=8 * 3600)
+    desk.life.run(3600)
+    page = desk.read(f"/leases/{lease.pk}/")
+    for part in ("fold Active", "Requested", "Placed + 0 s · card 0", "verified", "Now 1 h 00 min", "Stops"):
+        assert part in page
+    assert lease.pk in page
+
+
+def test_cost_is_split_where_the_price_changed_and_free_time_is_named(desk: Desk) -> None:
+    lease = desk.life.lease(desk.owner, offering("1g.10gb"), max_duration_s=9 * 3600)
+    assert lease.active_at is not None
+    prices.publish(
+        offering=lease.offering,
+        currency="EUR",
+        nano_per_hour=3 * EURO,
+        since=lease.active_at + timedelta(hours=1),
+        actor=OPERATOR,
+        now=desk.life.now,
+    )
+    desk.life.clock.at = lease.active_at + timedelta(hours=3)
+    page = desk.read(f"/leases/{lease.pk}/")
+    assert "3,600 s €1.00" in page
+    assert "7,200 s €6.00" in page
+    assert "So far €7.00" in page
+    assert "free" in page
+
+
+def test_the_stretches_add_up_to_what_rating_charges(desk: Desk) -> None:
+    lease = desk.life.lease(desk.owner, offering("2g.20gb"), quantity=3, max_duration_s=9 * 3600)
+    desk.life.run(1234)
+    desk.life.release(lease)
+    desk.life.run(10)
+    before = desk.read(f"/leases/{lease.pk}/")
+    rating.rate(now=desk.life.now)
+    assert before == desk.read(f"/leases/{lease.pk}/")
+    assert "1,234 s × 3 €2.06" in before
+    assert "In all €2.06" in before
+
+
+def test_neighbours_are_drawn_without_their_names(desk: Desk) -> None:
+    stranger = home("Stranger")
+    desk.life.lease(stranger, offering("1g.10gb"), name="strangers-work")
+    lease = desk.life.lease(desk.owner, offering("1g.10gb"))
+    page = desk.get(f"/leases/{lease.pk}/").content.decode()
+    assert "yours" in page
+    assert "1 others" in page
+    assert "strangers-work" not in page
+
+
+def test_a_queued_lease_says_why_and_where_in_line(desk: Desk) -> None:
+    desk.life.lease(desk.owner, offering("card"), quantity=8)
+    first = desk.life.lease(desk.owner, offering("card"), LeaseState.QUEUED)
+    second = desk.life.lease(desk.owner, offering("card"), LeaseState.QUEUED)
+    desk.life.run(1)
+    assert "1 of 2 in line" in desk.read(f"/leases/{first.pk}/")
+    page = desk.read(f"/leases/{second.pk}/")
+    assert "2 of 2 in line" in page
+    assert "Waits for one free H100 whole card" in page
+    assert "No place is taken yet" in page
+
+
+def test_a_lease_under_way_asks_again_by_itself_and_one_at_rest_seldom(desk: Desk) -> None:
+    lease = desk.life.lease(desk.owner, offering(), LeaseState.PROVISIONING)
+    assert "every 2s" in desk.get(f"/leases/{lease.pk}/").content.decode()
+    assert "every 2s" in desk.get(f"/leases/{lease.pk}/row/").content.decode()
+    desk.life.run(60)
+    assert "every 2s" not in desk.get(f"/leases/{lease.pk}/").content.decode()
+    assert "hx-get" not in desk.get(f"/leases/{lease.pk}/row/").content.decode()
+
+
+def test_extending_moves_the_end_and_says_until_when(desk: Desk) -> None:
+    lease = desk.life.lease(desk.owner, offering(), max_duration_s=3600)
+    assert "Extend 2 h — €2.00 at most" in desk.read(f"/leases/{lease.pk}/extend/")
+    answer = desk.post(f"/leases/{lease.pk}/extend/", hours="2")
+    assert answer["Location"] == f"/leases/{lease.pk}/"
+    assert fresh(lease).max_duration_s == 3 * 3600
+    assert "is extended by 2 h. Stops at" in desk.read(f"/leases/{lease.pk}/")
+
+
+@pytest.mark.parametrize("hours", ["", "x", "0", "99999", "-1", "9999"])
+def test_an_extension_that_cannot_be_is_explained_and_changes_nothing(desk: Desk, hours: str) -> None:
+    lease = desk.life.lease(desk.owner, offering(), max_duration_s=3600)
+    answer = desk.post(f"/leases/{lease.pk}/extend/", hours=hours)
+    assert answer.status_code == 409
+    assert 'role="alert"' in answer.content.decode()
+    assert fresh(lease).max_duration_s == 3600
+
+
+def test_an_extension_beyond_the_quota_is_refused_with_its_figures(desk: Desk) -> None:
+    desk.owner.quota(QuotaKind.GPU_SECONDS, 2 * 3600 * 1000)
+    lease = desk.life.lease(desk.owner, offering(), max_duration_s=3600)
+    answer = desk.post(f"/leases/{lease.pk}/extend/", hours="8")
+    assert "The quota of this project" in words(answer)
+    assert fresh(lease).max_duration_s == 3600
+
+
+def test_releasing_asks_first_and_then_ends_it(desk: Desk) -> None:
+    lease = desk.life.lease(desk.owner, offering("2g.20gb"), max_duration_s=9 * 3600)
+    desk.life.run(1800)
+    page = desk.read(f"/leases/{lease.pk}/release/")
+    assert "Charging ends the moment you press." in page
+    assert "Charged so far €1.00" in page
+    assert fresh(lease).state == "active"
+    answer = desk.post(f"/leases/{lease.pk}/release/")
+    assert answer["Location"] == f"/leases/{lease.pk}/"
+    assert fresh(lease).state == "releasing"
+    assert "Nothing is charged from now on." in desk.read(f"/leases/{lease.pk}/")
+
+
+def test_a_lease_that_is_over_cannot_be_released_again(desk: Desk) -> None:
+    lease = desk.life.lease(desk.owner, offering(), LeaseState.RELEASED)
+    answer = desk.post(f"/leases/{lease.pk}/release/")
+    assert answer.status_code == 409
+    assert "This lease is over" in words(answer)
+
+
+def test_a_member_of_another_project_does_not_find_it(desk: Desk) -> None:
+    mine, yours = desk.owner.child("mine"), desk.owner.child("yours")
+    lease = desk.life.lease(desk.owner, offering(), project=yours)
+    stranger = desk.signed_in_as(Role.MEMBER, mine)
+    for address in ("", "row/", "extend/", "release/"):
+        assert stranger.get(f"/leases/{lease.pk}/{address}").status_code == 404
+
+
+def test_a_condition_is_shown_beside_the_state(desk: Desk) -> None:
+    lease = desk.life.lease(desk.owner, offering(), max_duration_s=9 * 3600)
+    set_node(node_of(lease), NodeState.LOST, desk.life)
+    desk.life.sweep()
+    desk.life.go(10)
+    page = desk.read(f"/leases/{lease.pk}/")
+    assert "unreachable" in page
+
+
+def test_the_drawer_has_the_call_with_this_leases_id(desk: Desk) -> None:
+    lease = desk.life.lease(desk.owner, offering())
+    page = desk.read(f"/leases/{lease.pk}/")
+    assert f"/api/v1/leases/{lease.pk}'" in page
+    assert f"/api/v1/leases/{lease.pk}/release" in page
+    assert "<id>" not in page
