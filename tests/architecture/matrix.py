@@ -23,14 +23,15 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from billing.models import Invoice
-from billing.services import periods
+from billing.models import Invoice, InvoiceLine
+from billing.services import drafts, periods, rating
 from broker.models import Node, Offering
 from broker.services.leases.request import Wanted, request
 from tenants.domain.roles import Role
 from tenants.models import AuditEvent, Quota, QuotaKind, User
 from tenants.services import invitations, members, quotas, tokens, walls
 from tenants.services.actors import SYSTEM
+from tests.billing.histories import ran, sold
 from tests.tenants.people import ALL as EVERYTHING
 from tests.tenants.people import World, moment
 from tests.world import fleet as rack_up
@@ -56,10 +57,13 @@ class Row:
     thing: str = ""
     body: Body | None = None
     writes_on_get: bool = False
+    stores: bool = True  # False: its POST only asks, so a token that may read may send it
 
 
-def api(noun: str, *, thing: str = "", body: Body | None = None, **methods: frozenset[str]) -> Row:
-    return Row("api", methods, noun, thing, body)
+def api(
+    noun: str, *, thing: str = "", body: Body | None = None, stores: bool = True, **methods: frozenset[str]
+) -> Row:
+    return Row("api", methods, noun, thing, body, stores=stores)
 
 
 def page(*, thing: str = "", body: Body | None = None, **methods: frozenset[str]) -> Row:
@@ -158,7 +162,17 @@ def an_invoice(world: World) -> str:
     return str(invoice.pk)
 
 
+def an_invoice_line(world: World) -> tuple[str, str]:
+    now = moment()
+    ran(world.root, sold(), now.replace(microsecond=0) - timedelta(minutes=2), 60)
+    rating.rate_tenant(world.tenant, now=now)
+    drafts.refresh(world.tenant, now=now)
+    line = InvoiceLine.objects.filter(invoice__tenant=world.tenant).order_by("n")[0]
+    return str(line.invoice_id), str(line.n)
+
+
 THINGS: dict[str, Thing] = {
+    "invoice line": in_its_tenant(an_invoice_line),
     "invoice": in_its_tenant(an_invoice),
     "lease": in_its_tenant(a_lease),
     "offering": lambda world: str(an_offering().pk),
@@ -279,6 +293,21 @@ ROWS: dict[str, Row] = {
     "api/v1/nodes/<str:pk>": fleet(thing="node"),
     "api/v1/gpus": fleet(),
     "api/v1/gpus/<str:pk>": fleet(thing="gpu"),
+    # money, over the API
+    "api/v1/leases/<str:pk>/charges": api("leases", thing="lease", GET=ALL),
+    "api/v1/quotes": api(
+        "offerings",
+        POST=ALL,
+        stores=False,
+        body=lambda w: {"project": w.root.pk, "offering": an_offering().pk, "max_duration_s": 3600},
+    ),
+    "api/v1/usage": api("usage", GET=ALL),
+    "api/v1/rated-charges": api("usage", GET=ALL),
+    "api/v1/invoices": api("billing", GET=PAYERS),
+    "api/v1/invoices/<str:pk>": api("billing", thing="invoice", GET=PAYERS),
+    "api/v1/invoices/<str:pk>/lines": api("billing", thing="invoice", GET=PAYERS),
+    "api/v1/invoices/<str:pk>/lines/<str:n>/explain": api("billing", thing="invoice line", GET=PAYERS),
+    "api/v1/price-versions": api("offerings", GET=ALL),
     # leases and money, in the portal
     "": page(GET=ALL),
     "catalogue/": page(GET=ALL),
