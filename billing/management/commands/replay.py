@@ -8,7 +8,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.test.utils import override_settings
 
-from billing.services import closing
+from billing.services import closing, rating
 from billing.services.replay import drive, page, report, trace, world
 from broker.services.catalogue import specs
 from ports import clock, ids
@@ -46,7 +46,7 @@ class Command(BaseCommand):
             took = timedelta(seconds=clock.monotonic() - begun)
         except (trace.UnreadableTrace, world.NotEmpty) as error:
             raise CommandError(str(error)) from error
-        found = report.assemble(run, trace=options["trace"], model=model, last=last)
+        found = report.assemble(run, trace=path.stem, model=model, last=last)
         self._write(found, options["out"])
         self._say(found, took)
 
@@ -59,6 +59,7 @@ class Command(BaseCommand):
         return int(cards), model
 
     def _close(self, now: Any) -> None:
+        rating.rate(now=now)
         closing.close_due(now=now)
 
     def _write(self, found: dict[str, Any], folder: Path) -> None:

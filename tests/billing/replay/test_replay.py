@@ -1,0 +1,118 @@
+"""A whole replay of a small trace: everything accounted for, and the same every time."""
+
+import json
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import transaction
+
+from broker.domain.states import LeaseState
+from broker.models import Lease
+from tenants.services.walls import as_sweep
+
+HEAD = "created,scheduled,deleted,num_gpu,gpu_milli\n"
+MONTH = 31 * 86_400
+# Four whole cards at once on three, slices, a gang of two, one of no length, and one across the month's end.
+TRACE = HEAD + (
+    "0,0,1000,1,1000\n0,0,900,1,1000\n5,5,800,1,1000\n10,10,300,1,1000\n20,20,500,1,150\n30,,90,1,400\n"
+    "40,40,40,1,100\n1000,1000,2000,2,1000\n2000,,2100,1,580\n"
+    f"{MONTH - 100},{MONTH - 100},{MONTH + 100_000},1,440\n"
+)
+
+pytestmark = pytest.mark.django_db
+
+
+def replay(folder: Path, trace: str = TRACE, **options: Any) -> dict[str, Any]:
+    path = folder / "trace.csv"
+    path.write_text(trace)
+    call_command("replay", str(path), out=folder / "out", stdout=StringIO(), **options)
+    report: dict[str, Any] = json.loads((folder / "out" / "replay.json").read_text())
+    return report
+
+
+def test_every_second_and_every_cent_of_a_replay_is_accounted_for(tmp_path: Path) -> None:
+    report = replay(tmp_path, fleet="3xH100-80GB", tenants=3)
+    assert (report["leases"], report["accepted"], report["refused"]) == (10, 10, 0)
+    assert report["queued"] == 5
+    assert report["unexplained_gpu_seconds"] == 0
+    assert report["charged_minus_active_seconds"] == 0
+    assert report["lines_minus_charges"] == 0
+    assert sum(float(seconds) for seconds in report["conservation"].values()) == pytest.approx(
+        report["total_gpu_seconds"]
+    )
+
+
+def test_a_queued_request_runs_as_long_as_the_trace_says_once_it_starts(tmp_path: Path) -> None:
+    replay(tmp_path, fleet="3xH100-80GB", tenants=1)
+    with as_sweep():
+        waited = Lease.objects.get(name="openb-0003")
+        assert waited.state == LeaseState.RELEASED
+        assert waited.active_at is not None
+        assert waited.ended_at is not None
+        assert (waited.active_at - waited.created_at).total_seconds() == 795 - 10 + 5
+        assert (waited.ended_at - waited.active_at).total_seconds() == 290
+
+
+def test_months_are_closed_as_time_passes_and_hold_all_the_revenue(tmp_path: Path) -> None:
+    report = replay(tmp_path, fleet="3xH100-80GB", tenants=2)
+    assert {row["month"] for row in report["months"]} == {"2026-01", "2026-02"}
+    assert sum(row["minor"] for row in report["months"]) == sum(row["minor"] for row in report["revenue"])
+    assert "Every GPU-second of the fleet" in (tmp_path / "out" / "replay.html").read_text()
+
+
+def test_the_same_seed_gives_the_same_report_byte_for_byte(tmp_path: Path) -> None:
+    reports = []
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        with transaction.atomic():
+            replay(tmp_path / name, fleet="3xH100-80GB", tenants=3, seed="7")
+            transaction.set_rollback(True)
+        reports.append((tmp_path / name / "out" / "replay.json").read_bytes())
+    assert reports[0] == reports[1]
+
+
+def test_another_seed_gives_the_requests_to_other_tenants(tmp_path: Path) -> None:
+    digests = set()
+    for seed in ("1", "2"):
+        with transaction.atomic():
+            digests.add(replay(tmp_path, fleet="3xH100-80GB", tenants=3, seed=seed)["digest"])
+            transaction.set_rollback(True)
+    assert len(digests) == 2
+
+
+def test_a_gang_no_node_could_hold_is_refused_and_counted(tmp_path: Path) -> None:
+    report = replay(tmp_path, HEAD + "0,0,100,8,1000\n0,0,100,1,1000\n", fleet="9xH100-80GB", tenants=1)
+    assert (report["leases"], report["refused"]) == (2, 0)
+
+
+def test_a_fleet_too_small_for_a_gang_refuses_it(tmp_path: Path) -> None:
+    report = replay(tmp_path, HEAD + "0,0,100,8,1000\n0,0,100,1,1000\n", fleet="4xH100-80GB", tenants=1)
+    assert (report["leases"], report["refused"]) == (1, 1)
+
+
+def test_a_database_that_holds_something_is_left_alone(tmp_path: Path) -> None:
+    replay(tmp_path, fleet="3xH100-80GB", tenants=1)
+    with pytest.raises(CommandError, match="already holds cards or leases"):
+        replay(tmp_path, fleet="3xH100-80GB", tenants=1)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"fleet": "64"}, "--fleet wants"),
+        ({"fleet": "0xH100-80GB"}, "--fleet wants"),
+        ({"fleet": "3xRTX 9999"}, "--fleet wants"),
+        ({"tenants": 0}, "--tenants wants"),
+    ],
+)
+def test_a_fleet_or_tenants_that_make_no_sense_are_refused(tmp_path: Path, options: Any, says: str) -> None:
+    with pytest.raises(CommandError, match=says):
+        replay(tmp_path, **options)
+
+
+def test_an_unreadable_trace_is_refused_with_its_line(tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match="Line 2"):
+        replay(tmp_path, HEAD + "x\n", fleet="3xH100-80GB")
