@@ -13,9 +13,10 @@ from urllib.parse import parse_qs
 import structlog
 from asgiref.sync import sync_to_async
 from django.conf import settings
-from django.contrib.auth import SESSION_KEY
+from django.contrib.auth import HASH_SESSION_KEY, SESSION_KEY
 from django.contrib.sessions.backends.db import SessionStore
 from django.db import InterfaceError, OperationalError, connection, transaction
+from django.utils.crypto import constant_time_compare
 
 from broker.services import events
 from broker.services.events import Event, NoPosition, Position
@@ -29,6 +30,7 @@ log = structlog.get_logger(__name__)
 LOOK_EVERY_S = 0.5
 HEARTBEAT_EVERY = 30  # looks without news until a comment keeps the connection alive
 MOST_READERS = 500
+SLOW_S = 10.0  # a reader that takes nothing for so long is dropped; it resumes where it stood
 
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
@@ -69,16 +71,32 @@ class Stream:
             await self._read(headers, scope, receive, send)
         except Away as away:
             await _answer(send, away.status, _problem(away.status, away.why), _cors(headers))
+        except TimeoutError:
+            log.info("event reader dropped", because=f"it took nothing for {SLOW_S} s")
         finally:
             self.readers -= 1
 
     async def _read(self, headers: dict[str, str], scope: Scope, receive: Receive, send: Send) -> None:
         query = parse_qs(scope["query_string"].decode("latin-1"))
-        asked = headers.get("last-event-id") or query.get("after", [""])[0]
+        asked = headers.get("last-event-id") or query.get("cursor", [""])[0]
         position, batch = await _look(headers, _position(asked))
         await send({"type": "http.response.start", "status": 200, "headers": STREAM + _cors(headers)})
         await _say(send, b"retry: 2000\n: you are here\nid: %s\n\n" % str(position).encode())
-        gone, quiet = asyncio.ensure_future(_hung_up(receive)), 0
+        gone = asyncio.ensure_future(_hung_up(receive))
+        try:
+            await self._follow(headers, position, batch, gone, send)
+        finally:
+            gone.cancel()
+
+    @staticmethod
+    async def _follow(
+        headers: dict[str, str],
+        position: Position,
+        batch: list[Event],
+        gone: "asyncio.Future[None]",
+        send: Send,
+    ) -> None:
+        quiet = 0
         while not gone.done():
             for event in batch:
                 await _say(send, _frame(event))
@@ -92,8 +110,7 @@ class Stream:
                 position, batch = await _look(headers, position)
             except Away:
                 await send({"type": "http.response.body", "body": b"event: end\ndata: {}\n\n"})
-                break
-        gone.cancel()
+                return
 
 
 STREAM = [
@@ -156,6 +173,8 @@ def _by_session(cookie: str) -> Visitor | None:
     user = session and User.objects.filter(pk=session.get(SESSION_KEY, ""), is_active=True).first()
     if not session or not user:
         return None
+    if not constant_time_compare(session.get(HASH_SESSION_KEY, ""), user.get_session_auth_hash()):
+        return None  # the password was changed since
     return doors.by_user(user.pk, user.email, wanted=session.get(SESSION_TENANT, ""), request_id="events")
 
 
@@ -186,7 +205,8 @@ def _problem(status: int, detail: str) -> dict[str, Any]:
 
 
 async def _say(send: Send, text: bytes) -> None:
-    await send({"type": "http.response.body", "body": text, "more_body": True})
+    async with asyncio.timeout(SLOW_S):
+        await send({"type": "http.response.body", "body": text, "more_body": True})
 
 
 async def _answer(

@@ -1,0 +1,428 @@
+"""The live stream: nothing lost, nothing doubled, nobody else's, and nobody who may no longer look."""
+
+import asyncio
+import json
+import random
+import threading
+import time
+from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from django.conf import settings as django_settings
+from django.db import connections, transaction
+from django.test import Client
+
+from broker.domain.states import EndReason
+from broker.models import Lease
+from broker.services.leases import ending
+from broker.services.leases.request import Wanted, request
+from config import events as stream
+from config.events import Stream
+from ports import clock, doorbell
+from tenants.domain.roles import Role
+from tenants.models import ApiToken, Member, Quota, ServiceAccount
+from tenants.services.walls import as_sweep, as_tenant
+from tests.database import OwnDatabase
+from tests.world import Home, cards, home, offering
+
+Headers = dict[str, str]
+
+
+class Reader:
+    """A client of the stream: collects frames, and may leave at any moment."""
+
+    def __init__(self, headers: Headers, *, path: str = "/api/v1/events", query: str = "") -> None:
+        self.headers, self.path, self.query = headers, path, query
+        self.status, self.answered, self.text = 0, {}, b""
+
+    async def read(self, seconds: float, *, application: Stream | None = None) -> None:
+        """Read for so long, or until the other side ends."""
+        scope = {
+            "type": "http",
+            "method": "GET",
+            "path": self.path,
+            "query_string": self.query.encode(),
+            "headers": [(k.lower().encode(), v.encode()) for k, v in self.headers.items()],
+        }
+        reading = asyncio.ensure_future((application or Stream())(scope, self._receive, self._send))
+        done, _ = await asyncio.wait([reading], timeout=seconds)
+        if not done:
+            reading.cancel()
+            await asyncio.wait([reading])
+        elif error := reading.exception():
+            raise error
+
+    async def _receive(self) -> dict[str, Any]:
+        await asyncio.sleep(3600)
+        return {"type": "http.disconnect"}
+
+    async def _send(self, message: dict[str, Any]) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            self.answered = {k.decode(): v.decode() for k, v in message["headers"]}
+        else:
+            self.text += message["body"]
+
+    @property
+    def frames(self) -> list[dict[str, str]]:
+        whole = self.text.decode().split("\n\n")[:-1]
+        return [
+            dict(line.split(": ", 1) for line in frame.split("\n") if not line.startswith(":"))
+            for frame in whole
+        ]
+
+    @property
+    def seen(self) -> list[dict[str, Any]]:
+        return [json.loads(frame["data"]) for frame in self.frames if "data" in frame]
+
+    @property
+    def last_id(self) -> str:
+        return next((frame["id"] for frame in reversed(self.frames) if "id" in frame), "")
+
+
+THREADS = 4
+
+
+def run(work: Coroutine[Any, Any, None]) -> None:
+    """Run something asynchronous, and close the connections that its threads opened."""
+    loop, pool = asyncio.new_event_loop(), ThreadPoolExecutor(THREADS)
+    loop.set_default_executor(pool)
+    together = threading.Barrier(THREADS)
+    try:
+        loop.run_until_complete(work)
+        list(pool.map(lambda _: (together.wait(10), connections.close_all()), range(THREADS)))
+    finally:
+        loop.close()
+        pool.shutdown()
+
+
+@pytest.fixture(autouse=True)
+def _look_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stream, "LOOK_EVERY_S", 0.02)
+
+
+@pytest.fixture
+def kestrel(own_database: OwnDatabase) -> Iterator[Home]:
+    cards(1)
+    with doorbell.heard_by(lambda *hint: None):
+        owner = home("Kestrel")
+        with as_tenant(owner.tenant.pk):
+            Quota.objects.all().delete()  # whose row would let the writers in one by one
+        yield owner
+
+
+def bearer(owner: Home, role: Role = Role.MEMBER, **how: Any) -> Headers:
+    return {"authorization": f"Bearer {owner.token(role, now=clock.now(), **how)}"}
+
+
+def ask(owner: Home, name: str = "job") -> Lease:
+    with as_tenant(owner.tenant.pk):
+        return request(
+            Wanted(offering_id=offering().pk, name=name, max_duration_s=3600),
+            project=owner.project,
+            actor=owner.actor,
+            now=clock.now(),
+        )
+
+
+def write(owner: Home, seed: int, rounds: int) -> None:
+    """Live short lives: some transactions are slow to commit, some never do."""
+    chance = random.Random(seed)
+    for number in range(rounds):
+        with as_tenant(owner.tenant.pk):
+            lease = request(
+                Wanted(offering_id=SLICE[0], name=f"w{seed}-{number}", max_duration_s=3600),
+                project=owner.project,
+                actor=owner.actor,
+                now=clock.now(),
+            )
+            time.sleep(chance.choice([0, 0, 0.002, 0.03]))
+            if chance.random() < 0.2:
+                transaction.set_rollback(True)
+                continue
+        with as_tenant(owner.tenant.pk):
+            ending.release(
+                Lease.objects.select_related("offering").get(pk=lease.pk),
+                reason=EndReason.BY_TENANT,
+                now=clock.now(),
+            )
+            time.sleep(chance.choice([0, 0.005]))
+
+
+SLICE: list[str] = []
+
+
+def test_eight_writers_lose_and_double_nothing_for_a_reader_that_reconnects_at_random(kestrel: Home) -> None:
+    swift = home("Swift")
+    SLICE[:] = [offering().pk]
+    headers, seen = bearer(kestrel), []
+    chance = random.Random(7)
+
+    def writer(number: int) -> None:
+        try:
+            write(kestrel if number < 7 else swift, number, 25)
+        finally:
+            connections.close_all()
+
+    writers = [threading.Thread(target=writer, args=(number,)) for number in range(8)]
+
+    async def follow() -> None:
+        last = ""
+        beginning = Reader(headers)
+        await beginning.read(0.2)
+        last = beginning.last_id
+        for each in writers:
+            each.start()
+        rounds_after = 0
+        while rounds_after < 2:
+            rounds_after += not any(each.is_alive() for each in writers)
+            reader = Reader({**headers, "last-event-id": last})
+            await reader.read(chance.choice([0.01, 0.05, 0.15, 0.4]) if rounds_after == 0 else 1.0)
+            seen.extend(reader.seen)
+            last = reader.last_id or last
+
+    run(follow())
+    for each in writers:
+        each.join()
+    with as_sweep():
+        rows = list(Lease.objects.filter(tenant=kestrel.tenant).values_list("id", "seq"))
+    wanted = sorted((lease, seq) for lease, last in rows for seq in range(last + 1))
+    assert len(wanted) > 400
+    got = [(event["lease"], event["seq"]) for event in seen]
+    assert len(got) == len(set(got)), "doubled"
+    assert sorted(got) == wanted
+    ids = [tuple(map(int, event["id"].split("-"))) for event in seen]
+    assert ids == sorted(ids)
+    for lease, _ in rows:
+        steps = [seq for of, seq in got if of == lease]
+        assert steps == sorted(steps)
+
+
+def test_what_is_not_committed_yet_holds_back_what_comes_after_it(kestrel: Home) -> None:
+    SLICE[:] = [offering().pk]
+    headers = bearer(kestrel)
+    begun, go_on = threading.Event(), threading.Event()
+
+    def slow() -> None:
+        try:
+            with as_tenant(kestrel.tenant.pk):
+                request(
+                    Wanted(offering_id=SLICE[0], name="slow", max_duration_s=3600),
+                    project=kestrel.project,
+                    actor=kestrel.actor,
+                    now=clock.now(),
+                )
+                begun.set()
+                go_on.wait(4)
+        finally:
+            connections.close_all()
+
+    thread = threading.Thread(target=slow)
+    first, second = Reader({**headers, "last-event-id": "0-0"}), Reader({**headers, "last-event-id": "0-0"})
+
+    async def both() -> None:
+        thread.start()
+        await asyncio.to_thread(begun.wait, 10)
+        await asyncio.to_thread(lambda: (ask(kestrel, "quick"), connections.close_all()))
+        await first.read(0.3)
+        go_on.set()
+        await asyncio.to_thread(thread.join)
+        await second.read(0.5)
+
+    run(both())
+    assert first.seen == []
+    assert [event["name"] for event in second.seen] == ["slow", "slow", "quick", "quick"]
+
+
+def test_who_comes_without_an_id_starts_at_the_present(kestrel: Home) -> None:
+    ask(kestrel, "before")
+    reader = Reader(bearer(kestrel))
+    run(reader.read(0.2))
+    assert (reader.status, reader.answered["content-type"]) == (200, "text/event-stream")
+    assert reader.seen == []
+    again = Reader({**reader.headers, "last-event-id": reader.last_id})
+    ask(kestrel, "after")
+    run(again.read(0.3))
+    assert {event["name"] for event in again.seen} == {"after"}
+
+
+def test_a_batch_larger_than_one_arrives_whole(kestrel: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stream.events, "BATCH", 3)
+    monkeypatch.setattr(stream.events.after, "__kwdefaults__", {"within": None, "limit": 3})
+    for number in range(5):
+        ask(kestrel, f"job-{number}")
+    reader = Reader({**bearer(kestrel), "last-event-id": "0-0"})
+    run(reader.read(0.6))
+    assert len(reader.seen) == 10
+
+
+def test_nobody_sees_another_tenants_events_or_another_projects(kestrel: Home) -> None:
+    swift = home("Swift")
+    ask(swift, "theirs")
+    reader = Reader({**bearer(kestrel), "last-event-id": "0-0"})
+    run(reader.read(0.2))
+    assert reader.seen == []
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 401),
+        ({"authorization": "Bearer gpb_live_nonsense"}, 401),
+        ({"authorization": "Basic abc"}, 401),
+        ({"cookie": "sessionid=nonsense"}, 401),
+        ({"cookie": "other=1"}, 401),
+        ({"cookie": "\x00=;;;"}, 401),
+    ],
+)
+def test_nobody_unknown_is_let_in(kestrel: Home, headers: Headers, status: int) -> None:
+    reader = Reader(headers)
+    run(reader.read(2))
+    assert reader.status == status
+    assert reader.answered["content-type"] == "application/problem+json"
+
+
+def test_a_token_for_something_else_may_not_listen(kestrel: Home) -> None:
+    reader = Reader(bearer(kestrel, scopes=("quotas:read",)))
+    run(reader.read(2))
+    assert reader.status == 403
+
+
+@pytest.mark.parametrize("last", ["x", "1", "1-2-3", "9" * 50 + "-1", f"{2**63}-1"])
+def test_an_id_that_is_none_is_refused(kestrel: Home, last: str) -> None:
+    reader = Reader({**bearer(kestrel), "last-event-id": last})
+    run(reader.read(2))
+    assert reader.status == 400
+
+
+def while_reading(reader: Reader, act: Callable[[], None], *, seconds: float = 3) -> None:
+    async def both() -> None:
+        reading = asyncio.ensure_future(reader.read(seconds))
+        await asyncio.sleep(0.3)
+        await asyncio.to_thread(lambda: (act(), connections.close_all()))
+        await reading
+
+    run(both())
+
+
+def test_who_loses_access_is_gone_with_the_next_look(kestrel: Home) -> None:
+    reader = Reader(bearer(kestrel))
+
+    def revoke() -> None:
+        with as_tenant(kestrel.tenant.pk):
+            ApiToken.objects.update(revoked_at=clock.now())
+        ask(kestrel, "secret")
+
+    while_reading(reader, revoke)
+    assert reader.text.endswith(b"event: end\ndata: {}\n\n")
+    assert b"secret" not in reader.text
+
+
+def session_of(owner: Home, role: Role = Role.MEMBER) -> tuple[Headers, Any]:
+    user = owner.member(role)
+    client = Client()
+    client.force_login(user)
+    return {"cookie": f"sessionid={client.cookies['sessionid'].value}"}, user
+
+
+def test_the_portals_session_may_listen_and_only_the_portals_pages_may_ask_with_it(kestrel: Home) -> None:
+    headers, _ = session_of(kestrel)
+    ask(kestrel, "mine")
+    ours = Reader({**headers, "origin": django_settings.PUBLIC_URL, "last-event-id": "0-0"})
+    run(ours.read(0.3))
+    assert ours.seen[0]["name"] == "mine"
+    assert ours.answered["access-control-allow-origin"] == django_settings.PUBLIC_URL
+    assert ours.answered["access-control-allow-credentials"] == "true"
+    theirs = Reader({**headers, "origin": "https://evil.example"})
+    run(theirs.read(0.2))
+    assert "access-control-allow-origin" not in theirs.answered
+
+
+def test_a_session_from_before_the_password_changed_is_none(kestrel: Home) -> None:
+    headers, user = session_of(kestrel)
+    user.set_password("another long password")
+    user.save()
+    reader = Reader(headers)
+    run(reader.read(2))
+    assert reader.status == 401
+
+
+def test_a_member_of_nothing_hears_nothing(kestrel: Home) -> None:
+    headers, user = session_of(kestrel)
+    with as_tenant(kestrel.tenant.pk):
+        Member.objects.filter(user=user).delete()
+        ServiceAccount.objects.all().delete()
+    reader = Reader(headers)
+    run(reader.read(2))
+    assert reader.status == 401
+
+
+def test_a_quiet_stream_says_that_it_is_still_there(kestrel: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stream, "HEARTBEAT_EVERY", 2)
+    reader = Reader(bearer(kestrel))
+    run(reader.read(0.5))
+    assert b": still here\n\n" in reader.text
+
+
+def test_a_reader_that_takes_nothing_is_dropped(kestrel: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stream, "SLOW_S", 0.05)
+    reader = Reader(bearer(kestrel))
+    application = Stream()
+
+    async def never(message: dict[str, Any]) -> None:
+        if message["type"] != "http.response.start":
+            await asyncio.sleep(60)
+
+    monkeypatch.setattr(reader, "_send", never)
+    run(reader.read(5, application=application))
+    assert application.readers == 0
+
+
+def test_more_readers_than_it_bears_are_told_so(kestrel: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stream, "MOST_READERS", 0)
+    reader = Reader(bearer(kestrel))
+    run(reader.read(2))
+    assert reader.status == 503
+
+
+def test_a_database_that_goes_away_is_waited_for(kestrel: Home) -> None:
+    reader = Reader({**bearer(kestrel), "last-event-id": "0-0"})
+
+    def cut() -> None:
+        from django.db import connection
+
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            )
+        ask(kestrel, "later")
+
+    while_reading(reader, cut)
+    assert {event["name"] for event in reader.seen} == {"later"}
+
+
+def test_only_the_stream_and_its_health_are_here(own_database: OwnDatabase) -> None:
+    for path, status in (("/health", 200), ("/api/v1/leases", 404), ("/", 404)):
+        reader = Reader({}, path=path)
+        run(reader.read(2))
+        assert reader.status == status
+
+
+def test_it_starts_and_stops_as_its_server_says() -> None:
+    said: list[str] = []
+    told = iter(["lifespan.startup", "lifespan.shutdown"])
+
+    async def live() -> None:
+        async def receive() -> dict[str, Any]:
+            return {"type": next(told)}
+
+        async def send(message: dict[str, Any]) -> None:
+            said.append(message["type"])
+
+        await Stream()({"type": "lifespan"}, receive, send)
+
+    run(live())
+    assert said == ["lifespan.startup.complete", "lifespan.shutdown.complete"]
