@@ -252,6 +252,7 @@ CELERY_BEAT_SCHEDULE = {
     "sweep": {"task": "broker.sweep", "schedule": 5.0, "options": {"expires": 5}},
     "sweep-all": {"task": "broker.sweep_all", "schedule": 240.0, "options": {"expires": 240}},
     "rate": {"task": "billing.rate", "schedule": 30.0, "options": {"expires": 30}},
+    "tidy": {"task": "tenants.tidy", "schedule": 3600.0, "options": {"expires": 3600}},
     "close-due": {"task": "billing.close_due", "schedule": 600.0, "options": {"expires": 600}},
 }
 

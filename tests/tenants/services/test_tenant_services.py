@@ -3,11 +3,13 @@
 from datetime import timedelta
 
 import pytest
+from django.contrib.sessions.models import Session
 from django.db import connection
+from django.test import Client
 
 from tenants.domain.roles import Grants
 from tenants.models import AuditEvent, Project, Quota, QuotaKind, Tenant
-from tenants.services import answers, audit, projects, quotas, tenants, tokens, walls
+from tenants.services import answers, audit, projects, quotas, tenants, tidying, tokens, walls
 from tenants.services.actors import SYSTEM, Actor
 from tenants.services.refusals import Invalid, NotAllowed, Stale
 from tests.tenants import people
@@ -179,6 +181,17 @@ def test_the_walls_open_and_close(delta: World) -> None:
     with walls.as_door():
         assert Project.objects.count() == 1
     assert not Project.objects.exists()
+
+
+def test_sessions_that_ended_are_forgotten(delta: World) -> None:
+    from tenants.tasks import tidy
+
+    browser = Client()
+    browser.force_login(delta.owner)
+    tidy()
+    assert Session.objects.count() == 1
+    assert tidying.forget_old(now=moment() + timedelta(days=1)) == 1
+    assert not Session.objects.exists()
 
 
 def test_a_wider_role_ends_with_its_transaction(own_database: object) -> None:
