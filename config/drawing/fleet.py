@@ -12,6 +12,7 @@ from django.utils.html import escape
 from config.drawing.svg import Span, number, rect, text
 
 LARGE_UP_TO = 160
+NAMED = 4  # of dense rows only every fourth is named, or names would touch
 OUTLINE = "fleet-outline"  # drawn once and used by every dense card: a thousand of them must stay small
 NAMES = 64  # the room left of the first card for a node's name
 # dense cards: where a state starts and how tall it is, in elevenths of a card
@@ -94,8 +95,9 @@ def dense(blocks: Sequence[Block], label: str) -> str:
         drawn.append(text(block.name, left, 12, "cl"))
         drawn.append(text(block.note, left + 10 + 7 * len(block.name), 12))
         y = 34.0
-        for row in block.rows:
-            drawn.append(f"<g>{text(row.name, left, y + 10)}{dense_row(row, left + 30, y)}")
+        for place, row in enumerate(block.rows):
+            name = text(row.name, left, y + 10) if place % NAMED == 0 else ""
+            drawn.append(f"<g>{name}{dense_row(row, left + 30, y)}")
             for i, card in enumerate(row.cards):
                 outline = f'<use href="#{OUTLINE}" x="{number(left + 29 + 29 * i)}" y="{number(y - 1)}"/>'
                 drawn.append(link(card, outline, stop=stop, told=False))
