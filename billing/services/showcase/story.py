@@ -14,7 +14,6 @@ from ports import doorbell
 from ports.chance import Chance
 from tenants.models import Project
 from tenants.services.actors import Actor
-from tenants.services.refusals import Refused
 from tenants.services.walls import as_tenant
 
 READY_AFTER = timedelta(seconds=45)
@@ -49,16 +48,16 @@ def live_through(plans: Iterable[Plan], *, until: datetime) -> int:
             now, _, what = heapq.heappop(moments)
             if isinstance(what, Plan):
                 lease = _ask(what, offerings[what.label, what.price_class], now)
-                asked += lease is not None
-                for later in _moments(what, now) if lease else ():
+                asked += 1
+                for later in _moments(what, now):
                     order += 1
-                    heapq.heappush(moments, (later, order, lease or ("", "")))
+                    heapq.heappush(moments, (later, order, lease))
             else:
                 reconcile.step(*what, now=now)
     return asked
 
 
-def _ask(plan: Plan, offering: Offering, now: datetime) -> tuple[str, str] | None:
+def _ask(plan: Plan, offering: Offering, now: datetime) -> tuple[str, str]:
     wanted = Wanted(
         offering_id=offering.pk,
         name=plan.name,
@@ -69,10 +68,7 @@ def _ask(plan: Plan, offering: Offering, now: datetime) -> tuple[str, str] | Non
     )
     tenant_id = plan.project.tenant_id
     with as_tenant(tenant_id):
-        try:
-            lease = request(wanted, project=plan.project, actor=plan.actor, now=now)
-        except Refused:
-            return None
+        lease = request(wanted, project=plan.project, actor=plan.actor, now=now)
     reconcile.step(lease.pk, tenant_id, now=now)
     reconcile.step(lease.pk, tenant_id, now=now)
     return lease.pk, tenant_id
@@ -102,10 +98,11 @@ def kestrel_plans(cast: Cast, *, now: datetime, days: int) -> list[Plan]:
             (35, design, jonas, "H100 3g.40gb", "chat-eval", (1, 6)),
         ):
             if chance.uniform(0, 100 * 100) < percent * busy:
-                start = morning + timedelta(seconds=int(chance.uniform(0, 8 * 3600)))
+                planned = morning + timedelta(seconds=int(chance.uniform(0, 8 * 3600)))
                 seconds = int(chance.uniform(hours[0], hours[1]) * 3600)
-                if start + timedelta(seconds=seconds + 120) < now - timedelta(hours=2):
-                    plans.append(Plan(project, actor, label, f"{stem}-{days - ago + 1}", start, seconds))
+                # Over by now, whatever the time of day is.
+                start = min(planned, now.replace(microsecond=0) - timedelta(seconds=seconds + 2 * 3600))
+                plans.append(Plan(project, actor, label, f"{stem}-{days - ago + 1}", start, seconds))
     return plans
 
 

@@ -1,0 +1,56 @@
+"""A first start: a fleet that looks lived in, people who can sign in, and a token that launches."""
+
+import json
+from datetime import UTC, datetime
+from io import StringIO
+from typing import Any
+
+import pytest
+from django.contrib.auth import authenticate
+from django.core.management import call_command
+
+from billing.models import Invoice
+from broker.models import Lease, Offering
+from broker.services import proofs as capacity_proofs
+from ports import clock
+from tenants.domain import credentials
+from tenants.models import Quota
+from tenants.services import doors
+from tenants.services.walls import as_staff, as_sweep
+
+NOW = datetime(2026, 11, 21, 14, 30, tzinfo=UTC)
+
+pytestmark = pytest.mark.django_db
+
+
+def seed() -> dict[str, Any]:
+    said = StringIO()
+    with clock.standing_at(NOW):
+        call_command("seed", stdout=said)
+    answer: dict[str, Any] = json.loads(said.getvalue())
+    return answer
+
+
+def test_a_first_start_is_lived_in_and_every_proof_holds() -> None:
+    answer = seed()
+    with as_sweep():
+        states = list(Lease.objects.values_list("state", flat=True))
+        assert states.count("active") > 50
+        assert states.count("released") > 80
+        assert [lease.name for lease in Lease.objects.filter(state="queued")] == ["sweep-32"]
+        assert {invoice.status for invoice in Invoice.objects.all()} == {"draft", "finalized"}
+        assert all(quota.used <= quota.limit for quota in Quota.objects.all())
+    with as_staff():
+        assert all(proof.holds for proof in capacity_proofs.check(now=NOW))
+    for account in answer["accounts"]:
+        assert authenticate(None, username=account["email"], password=account["password"])
+    with clock.standing_at(NOW):
+        visitor = doors.by_token(credentials.read(answer["token"]), request_id="", now=NOW)  # type: ignore[arg-type]
+    assert visitor is not None
+    assert visitor.tenant.name == "Kestrel Bio"
+    assert visitor.grants.anywhere("leases.write")
+    offering = Offering.objects.get(label="H200 1g.18gb", price_class="on_demand")
+    assert offering.pk in answer["curl"]
+    assert seed() == {"seeded": False}, "a second seed changes nothing"
+    with as_sweep():
+        assert Lease.objects.count() == len(states)
