@@ -12,20 +12,32 @@ class Figures:
     bench: str
     missed: list[str] = field(default_factory=list)
 
+    def most(self, figure: str, value: float, *, unit: str, at_most: float) -> None:
+        """Print a figure whose goal is a bound of its own."""
+        self._say(figure, value, unit=unit, baseline=at_most, goal=f"value <= {at_most}", ok=value <= at_most)
+
+    def rate(self, figure: str, value: float, *, baseline: float, at_least: float) -> None:
+        """Print so many per second against so many of the baseline; the goal is a ratio."""
+        ok = value / baseline >= at_least
+        self._say(figure, value, unit="1/s", baseline=baseline, goal=f"ratio >= {at_least}", ok=ok)
+
     def ratio(self, figure: str, value: float, *, baseline: float, at_most: float) -> None:
         """Print a time against its baseline in the same run; the goal is a ratio."""
-        ratio = value / baseline
-        if ratio > at_most:
+        ok = value / baseline <= at_most
+        self._say(figure, value, unit="s", baseline=baseline, goal=f"ratio <= {at_most}", ok=ok)
+
+    def _say(self, figure: str, value: float, *, unit: str, baseline: float, goal: str, ok: bool) -> None:
+        if not ok:
             self.missed.append(figure)
         line = {
             "bench": self.bench,
             "figure": figure,
             "value": round(value, 4),
-            "unit": "s",
+            "unit": unit,
             "baseline": round(baseline, 4),
-            "ratio": round(ratio, 3),
-            "goal": f"ratio <= {at_most}",
-            "ok": ratio <= at_most,
+            "ratio": round(value / baseline, 3),
+            "goal": goal,
+            "ok": ok,
         }
         print(json.dumps(line), flush=True)
 
