@@ -1,0 +1,183 @@
+"""Random lives on the real services and a real database: every choice comes from one seed.
+
+Hints are dropped, doubled and taken in any order; workers die before and after what they do; nodes, cards and
+pods are lost; time jumps. Then the calm comes, and everything must come to rest.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+from broker.domain.states import EndReason
+from broker.models import Gpu, Health, Lease, Node, NodeState
+from broker.services import inventory, reconcile
+from broker.services.inventory import Rack
+from broker.services.leases import ending, growing, ticks
+from broker.services.leases.request import Wanted, request
+from ports.chance import Chance
+from ports.clock import SetClock
+from tenants.models import QuotaKind
+from tenants.services.refusals import Refused
+from tenants.services.walls import as_sweep, as_tenant
+from tests.sim.faults import Crash, Faults, lose_a_pod
+from tests.sim.invariants import Watch
+from tests.world import MODEL, OPERATOR, REGION, fleet, home, offering, work
+
+Hint = tuple[datetime, str, str, str]
+PROFILES = ("1g.10gb", "1g.10gb", "3g.40gb", "card")
+IMAGES = ("", "", "", "slow/image", "refuse/image")
+
+
+class Sim:
+    """One world, one seed."""
+
+    def __init__(self, seed: int, clock: SetClock) -> None:
+        self.chance, self.clock, self.watch = Chance(seed), clock, Watch()
+        self.faults = Faults(self.chance)
+        self.hints: list[Hint] = []
+        self.did: Counter[str] = Counter()
+        self.acknowledged: set[str] = set()
+        self.depth = 0
+        fleet(Rack("north-1", REGION, MODEL, nodes=2, cards_per_node=2))
+        self.homes = [home("Kestrel", units=20), home("Swift", units=20)]
+        for each in self.homes:
+            each.quota(QuotaKind.GPU_SECONDS, 10**12)
+        self.offerings = {name: offering(name) for name in set(PROFILES)}
+        acts: list[tuple[int, Callable[[], None]]] = [
+            (10, self.ask),
+            (40, self.take_a_hint),
+            (12, self.time_passes),
+            (8, self.sweep),
+            (1, self.sweep_all),
+            (5, self.release),
+            (2, self.extend),
+            (2, self.tick),
+            (2, self.node_changes),
+            (1, self.card_changes),
+            (1, self.pod_vanishes),
+        ]
+        self.acts = [act for weight, act in acts for _ in range(weight)]
+
+    def pick(self, things: "list[object] | tuple[object, ...]") -> object:
+        return things[int(self.chance.uniform(0, len(things)))]
+
+    def step(self) -> None:
+        """Do one random thing; a crash of whoever does it is part of life."""
+        act: Callable[[], None] = self.pick(self.acts)  # type: ignore[assignment]
+        self.did[act.__name__] += 1
+        try:
+            act()
+        except (Crash, Refused) as stopped:
+            self.did[type(stopped).__name__] += 1
+
+    def meanwhile(self) -> None:
+        """Let somebody else do something while a worker waits for the cluster."""
+        if self.depth < 2:
+            self.depth += 1
+            try:
+                self.step()
+            finally:
+                self.depth -= 1
+
+    def hear(self, task: str, subject: str, tenant_id: str, at: datetime) -> None:
+        if self.faults.strike("crash_before"):
+            raise Crash("before the commit")
+        if self.faults.strike("drop"):
+            return
+        self.hints += [(at, task, subject, tenant_id)] * (2 if self.faults.strike("double") else 1)
+
+    def ask(self) -> None:
+        owner = self.homes[int(self.chance.uniform(0, 2))]
+        profile = str(self.pick(PROFILES))
+        wanted = Wanted(
+            offering_id=self.offerings[profile].pk,
+            name=f"job-{len(self.acknowledged)}",
+            max_duration_s=int(self.chance.uniform(60, 900)),
+            quantity=2 if self.chance.below(0.2) else 1,
+            same_node=self.chance.below(0.5),
+            image=str(self.pick(IMAGES)),
+            end_date=self.clock.at + timedelta(seconds=120) if self.chance.below(0.1) else None,
+        )
+        with as_tenant(owner.tenant.pk):
+            lease = request(wanted, project=owner.project, actor=owner.actor, now=self.clock.at)
+        self.acknowledged.add(lease.pk)
+
+    def take_a_hint(self) -> None:
+        """Take any hint whose moment has come: workers know no order."""
+        ready = [hint for hint in self.hints if hint[0] <= self.clock.at]
+        if not ready:
+            self.clock.at += timedelta(seconds=0.5)
+            return
+        hint: Hint = self.pick(ready)  # type: ignore[assignment,arg-type]
+        self.hints.remove(hint)
+        # A worker may have read its clock a little before others acted.
+        work(*hint[1:], now=self.clock.at - timedelta(seconds=self.chance.uniform(0, 0.3)))
+
+    def time_passes(self) -> None:
+        seconds = self.chance.uniform(60, 1800) if self.chance.below(0.05) else self.chance.uniform(0, 4)
+        self.clock.at += timedelta(seconds=seconds)
+
+    def sweep(self) -> None:
+        for hint in reconcile.due(now=self.clock.at):
+            work(*hint, now=self.clock.at)
+
+    def sweep_all(self) -> None:
+        work("broker.sweep_all", "", "", now=self.clock.at)
+
+    def some_lease(self) -> Lease | None:
+        with as_sweep():
+            live = sorted(Lease.objects.live().values_list("id", "tenant_id"))
+        if not live:
+            return None
+        lease_id, tenant_id = self.pick(live)  # type: ignore[misc,arg-type]
+        with as_tenant(tenant_id):
+            return Lease.objects.select_related("offering", "project").get(pk=lease_id)
+
+    def release(self) -> None:
+        if lease := self.some_lease():
+            with as_tenant(lease.tenant_id):
+                ending.release(lease, reason=EndReason.BY_TENANT, now=self.clock.at)
+
+    def extend(self) -> None:
+        if lease := self.some_lease():
+            with as_tenant(lease.tenant_id):
+                growing.extend(lease, more_s=120, actor=OPERATOR, now=self.clock.at)
+
+    def tick(self) -> None:
+        if lease := self.some_lease():
+            with as_tenant(lease.tenant_id):
+                ticks.tick(lease, at=self.clock.at.replace(microsecond=0))
+
+    def node_changes(self) -> None:
+        node = Node.objects.select_related("cluster").order_by("name")[int(self.chance.uniform(0, 2))]
+        # Mostly back to ready, so that there is something to break.
+        state = NodeState(str(self.pick(("ready", "ready", "ready", "cordoned", "lost"))))
+        inventory.set_node_state(node, state, reason="sim", actor=OPERATOR, now=self.clock.at)
+
+    def card_changes(self) -> None:
+        card = Gpu.objects.select_related("node__cluster").order_by("uuid")[int(self.chance.uniform(0, 4))]
+        health = Health(str(self.pick(("healthy", "healthy", "unhealthy"))))
+        inventory.set_health(card, health, reason="sim", actor=OPERATOR, now=self.clock.at)
+
+    def pod_vanishes(self) -> None:
+        lose_a_pod(self.chance)
+
+    def mend(self) -> None:
+        """Bring the calm: nothing fails any more, and all nodes and cards are well."""
+        self.faults.calm = True
+        for node in Node.objects.select_related("cluster"):
+            inventory.set_node_state(node, NodeState.READY, reason="calm", actor=OPERATOR, now=self.clock.at)
+        for card in Gpu.objects.select_related("node__cluster"):
+            inventory.set_health(card, Health.HEALTHY, reason="calm", actor=OPERATOR, now=self.clock.at)
+
+    def run_calm(self, seconds: int) -> None:
+        """Let time pass without faults: hints in order, the beat every five seconds, the great sweep once."""
+        for tick in range(seconds // 5):
+            self.clock.at += timedelta(seconds=5)
+            while ready := sorted(hint for hint in self.hints if hint[0] <= self.clock.at):
+                self.hints.remove(ready[0])
+                work(*ready[0][1:], now=self.clock.at)
+            self.sweep()
+            if tick % 12 == 0:
+                self.sweep_all()
+                self.watch.check()

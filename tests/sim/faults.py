@@ -1,0 +1,68 @@
+"""A cluster and an outbox that fail at every boundary, as often as a seed wants it."""
+
+from collections.abc import Callable
+from datetime import datetime
+
+from broker.models import SimulatedPod
+from broker.provisioners.base import Observation, Order, Unanswered
+from broker.provisioners.simulated import SimulatedProvisioner
+from ports.chance import Chance
+
+
+class Crash(Exception):
+    """The worker is dead: whatever it had not committed never was."""
+
+
+class Faults:
+    """How likely each fault is in this run; nothing at all once the calm has come."""
+
+    KINDS = ("crash_before", "crash_after", "silent_before", "silent_after", "interleave", "drop", "double")
+
+    def __init__(self, chance: Chance) -> None:
+        self.chance, self.calm, self.hit = chance, False, dict.fromkeys(self.KINDS, 0)
+        # Each run draws its own mixture: some faults only show where another one is absent.
+        self.rate = {kind: chance.uniform(0, 0.12) if chance.below(0.7) else 0.0 for kind in self.KINDS}
+
+    def strike(self, kind: str) -> bool:
+        struck = not self.calm and self.chance.below(self.rate[kind])
+        self.hit[kind] += struck
+        return struck
+
+
+class FaultyCluster(SimulatedProvisioner):
+    """The simulated cluster behind a network that breaks: before the effect, after it, or while others work."""
+
+    def __init__(self, faults: Faults, meanwhile: Callable[[], None]) -> None:
+        self.faults, self.meanwhile = faults, meanwhile
+
+    def ensure(self, order: Order, *, now: datetime) -> Observation:
+        return self._through(lambda: super(FaultyCluster, self).ensure(order, now=now))
+
+    def observe(self, order: Order, *, now: datetime) -> Observation:
+        return self._through(lambda: super(FaultyCluster, self).observe(order, now=now))
+
+    def remove(self, order: Order, *, now: datetime) -> Observation:
+        return self._through(lambda: super(FaultyCluster, self).remove(order, now=now))
+
+    def _through(self, call: Callable[[], Observation]) -> Observation:
+        self._break("before")
+        if self.faults.strike("interleave"):
+            self.meanwhile()
+        answer = call()
+        if self.faults.strike("interleave"):
+            self.meanwhile()
+        self._break("after")
+        return answer
+
+    def _break(self, when: str) -> None:
+        if self.faults.strike(f"crash_{when}"):
+            raise Crash(when)
+        if self.faults.strike(f"silent_{when}"):
+            raise Unanswered(when)
+
+
+def lose_a_pod(chance: Chance) -> None:
+    """Let one pod vanish as if somebody had deleted it by hand."""
+    names = sorted(SimulatedPod.objects.values_list("name", flat=True))
+    if names:
+        SimulatedPod.objects.filter(name=names[int(chance.uniform(0, len(names)))]).delete()
