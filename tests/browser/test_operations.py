@@ -1,0 +1,142 @@
+"""The operators' pages in a browser: accessible, within their width, walked by keyboard, whole without scripts."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+import pytest
+from django.test import Client, override_settings
+from playwright.sync_api import Browser, Page, expect
+
+from broker.models import Allocation, Gpu, Health, Node, Offering
+from broker.services import inventory
+from ports import clock
+from tenants.models import User
+from tenants.services.walls import as_staff
+from tests.browser.portal import Portal
+from tests.browser.test_pages import AXE, RULES, WIDTHS
+from tests.world import OPERATOR
+
+pytestmark = pytest.mark.browser
+MAP = ".fleet.map a"
+
+
+@pytest.fixture(scope="module")
+def operations(portal: Portal) -> Iterator[Portal]:
+    """The same portal, with an operator signed in."""
+    client = Client()
+    operator = User.objects.create_user("operator@example.org", is_staff=True)
+    client.force_login(operator, backend="django.contrib.auth.backends.ModelBackend")
+    with override_settings(OPERATORS_NEED_MFA=False):
+        yield replace(portal, cookie=client.cookies["sessionid"].value, complaints=[])
+
+
+def addresses(portal: Portal) -> dict[str, str]:
+    node, gpu = Node.objects.all()[0], Gpu.objects.all()[0]
+    return {
+        "control room": "/ops/",
+        "by tenant": "/ops/?by=tenant",
+        "clusters": "/ops/clusters/",
+        "node": f"/ops/nodes/{node.pk}/",
+        "drain": f"/ops/nodes/{node.pk}/drain/",
+        "cards": "/ops/cards/",
+        "card": f"/ops/cards/{gpu.pk}/",
+        "queue": "/ops/queue/",
+        "lease": f"/ops/leases/{portal.leases['fold']}/",
+        "offerings": "/ops/offerings/",
+        "offering": f"/ops/offerings/{Offering.objects.all()[0].pk}/",
+        "system": "/ops/system/",
+    }
+
+
+@contextmanager
+def opened(portal: Portal, chromium: Browser, **wishes: object) -> Iterator[Page]:
+    with portal.context(chromium, **wishes) as context:
+        yield context.new_page()
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1440])
+def test_no_rule_of_accessibility_is_broken(
+    operations: Portal, chromium: Browser, width: int, theme: str
+) -> None:
+    found = []
+    viewport = {"width": width, "height": 900}
+    with opened(operations, chromium, viewport=viewport, color_scheme=theme, bypass_csp=True) as page:
+        for name, address in addresses(operations).items():
+            page.goto(address)
+            page.evaluate(AXE)
+            broken = page.evaluate("rules => axe.run({runOnly: rules})", RULES)["violations"]
+            found += [(name, rule["id"], rule["nodes"][0]["html"][:300]) for rule in broken]
+    assert found == []
+
+
+def test_no_width_scrolls_sideways_and_the_policy_is_kept(operations: Portal, chromium: Browser) -> None:
+    wide = []
+    with opened(operations, chromium) as page:
+        for name, address in addresses(operations).items():
+            page.goto(address)
+            for width in WIDTHS:
+                page.set_viewport_size({"width": width, "height": 900})
+                beyond = page.evaluate("document.documentElement.scrollWidth - innerWidth")
+                wide += [(name, width, beyond)] if beyond > 0 else []
+    assert wide == []
+    assert operations.complaints == []
+
+
+def test_pointing_at_a_card_describes_it_and_arrows_walk_the_map(
+    operations: Portal, chromium: Browser
+) -> None:
+    with opened(operations, chromium) as page:
+        page.goto("/ops/")
+        page.hover(f'{MAP}[aria-label*="card 3:"]')
+        expect(page.locator("#card h2")).to_have_text(re.compile("card 3$"))
+        page.focus(f'{MAP}[tabindex="0"]')
+        assert page.locator(f'{MAP}[tabindex="0"]').count() == 1
+        page.keyboard.press("End")
+        expect(page.locator("#card h2")).to_have_text(re.compile("card 7$"))
+        page.keyboard.press("ArrowLeft")
+        expect(page.locator("#card h2")).to_have_text(re.compile("card 6$"))
+        page.keyboard.press("Enter")
+        expect(page).to_have_url(re.compile("/ops/cards/gpu_"))
+        expect(page.locator("h1")).to_contain_text("card 6")
+
+
+def test_a_new_map_keeps_the_card_one_looks_at(operations: Portal, chromium: Browser) -> None:
+    with as_staff():
+        taken = list(Allocation.objects.filter(released_at=None).values_list("gpu_id", flat=True))
+    gpu = Gpu.objects.exclude(pk__in=taken).first() or Gpu.objects.all()[0]
+    with opened(operations, chromium) as page:
+        answers: list[int] = []
+        page.on("response", lambda r: answers.append(r.status) if "/ops/map/" in r.url else None)
+        page.goto("/ops/")
+        card = page.locator(f'{MAP}[href*="{gpu.pk}"]')
+        card.focus()
+        try:
+            inventory.set_health(gpu, Health.UNHEALTHY, reason="XID 79", actor=OPERATOR, now=clock.now())
+            expect(page.locator(f"{MAP}.ill")).to_have_count(1, timeout=9000)
+            expect(card).to_be_focused()
+            expect(card).to_have_attribute("aria-current", "true")
+            with page.expect_response(re.compile("/ops/map/")) as again:
+                pass
+            assert again.value.status == 304
+        finally:
+            inventory.set_health(gpu, Health.HEALTHY, reason="reseated", actor=OPERATOR, now=clock.now())
+        assert 200 in answers
+        expect(page.locator(MAP).first).to_be_visible()
+
+
+def test_a_node_is_cordoned_and_brought_back_without_a_script(operations: Portal, chromium: Browser) -> None:
+    node = Node.objects.all()[0]
+    with opened(operations, chromium, java_script_enabled=False) as page:
+        page.goto(f"/ops/nodes/{node.pk}/")
+        page.get_by_role("link", name="Cordon").click()
+        page.get_by_label("Reason").fill("new power supply")
+        page.get_by_role("button", name=f"Cordon {node.name}").click()
+        expect(page.locator("h1")).to_contain_text("Cordoned")
+        expect(page.get_by_text("new power supply")).to_be_visible()
+        page.get_by_role("link", name="Bring back").click()
+        page.get_by_label("Reason").fill("it is in")
+        page.get_by_role("button", name=f"Bring back {node.name}").click()
+        expect(page.locator("h1")).to_contain_text("Ready")
