@@ -31,6 +31,15 @@ def chosen(request: Any) -> tuple[Any, dict[str, str]]:
     return rows.order_by("-id"), asked
 
 
+def words(value: Any) -> str:
+    """Write a value of an event's detail for people; nothing for what is empty."""
+    if isinstance(value, list):
+        return ", ".join(words(inner) for inner in value)
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {words(inner)}" for name, inner in value.items())
+    return "" if value is None else str(value)
+
+
 @require_GET
 @in_tenant("audit.read")
 def page(request: Any) -> HttpResponse:
@@ -39,6 +48,10 @@ def page(request: Any) -> HttpResponse:
     if before := request.GET.get("before", "")[:40].replace("\x00", ""):
         rows = rows.filter(id__lt=before)
     found = list(rows[: SHOWN + 1])
+    for event in found:
+        event.words = " · ".join(
+            f"{name} {words(value)}" for name, value in event.detail.items() if words(value)
+        )
     older = urlencode({**asked, "before": found[SHOWN - 1].pk}) if len(found) > SHOWN else ""
     told = {
         "events": found[:SHOWN],

@@ -9,6 +9,7 @@ from django.conf import settings
 from django.contrib.auth.views import redirect_to_login
 from django.http import Http404, HttpRequest, HttpResponseBase
 from django.shortcuts import redirect
+from django.utils import timezone
 
 from ports import clock
 from tenants.domain.roles import Grants
@@ -38,7 +39,8 @@ class TenantHttpRequest(HttpRequest):
 def in_tenant(action: str = "tenant.read") -> Callable[[Page], Page]:
     """Let a page be seen by whoever has this action somewhere in the tenant that is open.
 
-    Sets `request.tenant`, `.project` (where the visitor works now), `.actor` and `.roles`.
+    Sets `request.tenant`, `.project` (where the visitor works now), `.actor` and `.roles`; the page is
+    written in the tenant's own time zone.
     """
 
     def wrap(page: Page) -> Page:
@@ -52,7 +54,8 @@ def in_tenant(action: str = "tenant.read") -> Callable[[Page], Page]:
                 not_suspended(request.tenant)
             if not request.roles.anywhere(action):
                 refuse(action, request.roles)
-            return page(request, *args, **kwargs)
+            with timezone.override(request.tenant.time_zone):
+                return page(request, *args, **kwargs)
 
         inside.action = action  # type: ignore[attr-defined]  # the matrix reads it
         return inside

@@ -5,7 +5,7 @@ from zoneinfo import available_timezones
 
 from django import forms
 
-from tenants.domain.roles import IN_WORDS, SCOPES, Role
+from tenants.domain.roles import EVERYTHING, IN_WORDS, SCOPES, Role
 from tenants.domain.text import NAME_LENGTH, has_control
 from tenants.models import Project, QuotaKind
 
@@ -72,6 +72,17 @@ class TokenForm(OnProject):
             self.fields["bearer"] = forms.ChoiceField(
                 label="For", choices=[("", "Myself"), *accounts], required=False
             )
+        self.order_fields(["name", "bearer", "project", "days", "scopes"])
+
+    @property
+    def nouns(self) -> list[tuple[str, list[tuple[str, str, bool]]]]:
+        """The scopes as they are drawn: a line per noun, each with what may be ticked on it."""
+        given = self["scopes"].value() or ()
+        lines: dict[str, list[tuple[str, str, bool]]] = {}
+        for scope in (EVERYTHING, *sorted(SCOPES - {EVERYTHING})):
+            noun, _, verb = scope.partition(":") if scope != EVERYTHING else ("all its bearer may", "", "yes")
+            lines.setdefault(noun, []).append((scope, verb, scope in given))
+        return list(lines.items())
 
 
 class ProjectForm(OnProject):
