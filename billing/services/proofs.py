@@ -13,7 +13,7 @@ CLAIMS = (
         "charged is active",
         "Every lease that ended is charged for exactly the seconds it was active.",
         f"""
-        SELECT l.id FROM broker_lease l
+        SELECT l.id FROM {capacity.RECENT} l
           LEFT JOIN LATERAL (
                SELECT sum(extract(epoch FROM n.at - t.at) * t.quantity) AS seconds
                  FROM broker_transition t JOIN broker_transition n ON n.lease_id = t.lease_id AND n.seq = t.seq + 1
@@ -27,8 +27,8 @@ CLAIMS = (
     Claim(
         "no charge without use",
         "Every charge lies inside a stretch of the ledger in which its lease was active.",
-        """
-        SELECT c.lease_id || '#' || c.seq FROM billing_ratedcharge c
+        f"""
+        SELECT c.lease_id || '#' || c.seq FROM {capacity.RECENT} l JOIN billing_ratedcharge c ON c.lease_id = l.id
           LEFT JOIN broker_transition t ON t.lease_id = c.lease_id AND t.seq = c.seq
           LEFT JOIN broker_transition n ON n.lease_id = c.lease_id AND n.seq = c.seq + 1
          WHERE t.after IS DISTINCT FROM 'active' OR c.s < t.at OR c.e > n.at OR n.at IS NULL

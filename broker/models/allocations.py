@@ -46,6 +46,7 @@ class Allocation(TenantOwned):
         indexes = [
             models.Index(fields=["gpu"], name="allocation_held", condition=HELD),
             models.Index(fields=["gpu", "released_at"], name="allocation_freed"),
+            models.Index(fields=["released_at"], name="allocation_lately"),
         ]
 
     def __str__(self) -> str:

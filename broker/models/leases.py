@@ -87,6 +87,7 @@ class Lease(TenantOwned):
             models.Index(fields=["project", "-id"], name="lease_of_project"),
             models.Index(fields=["due_at"], name="lease_due", condition=Q(due_at__isnull=False)),
             models.Index(fields=["offering", "id"], name="lease_queue", condition=Q(state="queued")),
+            models.Index(fields=["ended_at"], name="lease_ended"),  # live ones are the nulls: what matters lately
         ]
 
     def __str__(self) -> str:
