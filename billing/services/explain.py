@@ -98,7 +98,9 @@ def explain(line: InvoiceLine, *, most: int | None = None) -> Explained:
         invoice=invoice,
         offering=Offering.objects.get(pk=line.offering_id),
         price=priced(version),
-        leases=tuple(_use(lease, names[lease], steps[lease], counted.get(lease, ()), spans) for lease in shown),
+        leases=tuple(
+            _use(lease, names[lease], steps[lease], counted.get(lease, ()), spans) for lease in shown
+        ),
         leases_total=len(leases),
         rule=domain.explain(
             [_piece(charge) for charge in charges],

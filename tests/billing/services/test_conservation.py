@@ -45,7 +45,7 @@ def place(
     """Write that a lease held a place."""
     size = profile_of(what).memory
     with as_tenant(lease.tenant_id):
-        return Allocation.objects.create(
+        held = Allocation.objects.create(
             tenant_id=lease.tenant_id,
             lease=lease,
             generation=1,
@@ -56,6 +56,9 @@ def place(
             held_at=since,
             released_at=until,
         )
+        # The database puts off a hold until the one before it ended; histories here come in any order.
+        Allocation.objects.filter(pk=held.pk).update(held_at=since)
+        return held
 
 
 def leased(

@@ -118,3 +118,18 @@ def test_a_difference_is_told_and_not_hidden(kestrel: tuple[Tenant, Project]) ->
         found = explained(tenant)
     assert (found.recomputed_exact, found.recomputed_equal) == (0, False)
     assert explained(tenant).recomputed_equal
+
+
+def test_a_lease_that_was_active_twice_shows_both_stretches(kestrel: tuple[Tenant, Project]) -> None:
+    tenant, project = kestrel
+    states = [S.ACTIVE, S.STOPPED, S.ACTIVE, S.RELEASING, S.RELEASED]
+    steps = [(START + timedelta(minutes=10 * n), state) for n, state in enumerate(states)]
+    lived(project, sold(EURO), steps)
+    found = explained(tenant)
+    assert [(w.state, w.seconds, w.charged) for w in found.leases[0].windows] == [
+        (S.ACTIVE, 600, True),
+        (S.STOPPED, 600, False),
+        (S.ACTIVE, 600, True),
+        (S.RELEASING, 600, False),
+    ]
+    assert found.recomputed_equal

@@ -143,3 +143,14 @@ def test_days_tile_any_span(zone: str, hours: int) -> None:
     assert begins[0] <= since
     assert ends[-1] >= until
     assert begins[1:] == ends[:-1]
+
+
+def test_spend_by_line_is_what_the_draft_will_say() -> None:
+    tenant, project = customer()
+    offering = sold(EURO)
+    ran(project, offering, MONTH, HOUR)
+    runs(project, offering, NOW - timedelta(seconds=30), quantity=2)
+    with as_tenant(tenant.pk):
+        (line,) = spend.by_line(tenant, MONTH, NOW)
+    assert (line.project, line.offering, line.nano_per_hour) == (project.pk, offering.pk, EURO)
+    assert (line.unit_seconds, line.exact_num) == (HOUR + 60, (HOUR + 60) * EURO)
