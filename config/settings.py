@@ -182,6 +182,9 @@ MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = not operator.secure_cookies
 MFA_TOTP_ISSUER = "gpubroker"
 SOCIALACCOUNT_PROVIDERS: dict[str, Any] = {}
 if operator.oidc_client_id:
+    # The form that begins the sign-in is answered with a redirect to the company's own server.
+    _company = urlsplit(operator.oidc_server_url)
+    CONTENT_SECURITY_POLICY["DIRECTIVES"]["form-action"].append(f"{_company.scheme}://{_company.netloc}")
     SOCIALACCOUNT_PROVIDERS["openid_connect"] = {
         "APPS": [
             {
