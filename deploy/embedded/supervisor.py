@@ -102,7 +102,11 @@ class Supervisor:
         if not process.dead_since:
             process.dead_since = now
             process.sweep_group()
-            process.quick_deaths = process.quick_deaths + 1 if now - process.started < QUICK_DEATH_S else 1
+            self._kill_orphans()
+            # Being killed from outside, as when memory runs out, tells nothing of whether it can live.
+            killed = process.popen.returncode == -signal.SIGKILL
+            quick = now - process.started < QUICK_DEATH_S and not killed
+            process.quick_deaths = process.quick_deaths + 1 if quick else 1
             self.say(f"{process.part.name} ended unexpectedly ({_manner(process.popen.returncode)}).")
         if process.quick_deaths >= TOO_MANY_DEATHS:
             raise self._complaint(process, f"died {TOO_MANY_DEATHS} times in a row, so everything stops")
@@ -111,6 +115,14 @@ class Supervisor:
         self.say(f"{process.part.name} starts again.")
         process.start()
         return False
+
+    def _kill_orphans(self) -> None:
+        """Kill grandchildren that became ours: a busy session of a dead database keeps the next one from starting."""
+        ours = {process.popen.pid for process in self.processes}
+        for child in _children():
+            if child not in ours:
+                with suppress(ProcessLookupError):
+                    os.kill(child, signal.SIGKILL)
 
     def _reap_strangers(self) -> None:
         """Bury grandchildren that became ours; our own children are for Popen to bury."""
@@ -147,16 +159,21 @@ def _manner(returncode: int) -> str:
     return f"signal {signal.Signals(-returncode).name}" if returncode < 0 else f"exit status {returncode}"
 
 
+def _children() -> list[int]:
+    """Return what is ours; nothing under a kernel without that list."""
+    try:
+        return [int(pid) for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()]
+    except OSError:
+        return []
+
+
 def _kill_children() -> None:
     """Kill what is still ours: grandchildren that left their group, like a database's sessions."""
     for _ in range(20):
-        try:
-            children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
-        except OSError:  # a kernel without that list; their groups were killed already
-            return
+        children = _children()
         for child in children:
             with suppress(ProcessLookupError):
-                os.kill(int(child), signal.SIGKILL)
+                os.kill(child, signal.SIGKILL)
         with suppress(ChildProcessError):
             while os.waitpid(-1, 0):
                 continue

@@ -4,9 +4,12 @@ import os
 import signal
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
+import psycopg
+
+from deploy.embedded import folders
 from deploy.embedded.process import LONGEST_LOG, Part, Process
 from tests.embedded.conftest import Start, parents
 
@@ -77,11 +80,53 @@ def test_a_database_that_dies_is_started_again(start: Begin, data: Path) -> None
     before = child(run, "valkey-server")
     assert before
     os.kill(before, signal.SIGKILL)
-    end = time.monotonic() + 10
-    while (after := child(run, "valkey-server")) in (None, before):
+    back_within(10, run, "valkey-server", other_than=before)
+
+
+def back_within(seconds: float, run: Start, name: str, *, other_than: int | None) -> int:
+    """Wait for a new process of that name."""
+    end = time.monotonic() + seconds
+    while (after := child(run, name)) in (None, other_than):
         assert time.monotonic() < end
         time.sleep(0.05)
     assert after
+    return after
+
+
+def test_what_somebody_kills_again_and_again_comes_back_every_time(start: Begin) -> None:
+    run = start("sleeper")
+    run.until_ready()
+    seen: int | None = None
+    for _ in range(6):
+        seen = back_within(5, run, "time.sleep(600)", other_than=seen)
+        os.kill(seen, signal.SIGKILL)
+    back_within(5, run, "time.sleep(600)", other_than=seen)
+    assert run.popen.poll() is None
+
+
+def test_a_killed_database_comes_back_though_a_session_of_the_dead_one_was_busy(
+    start: Begin, data: Path
+) -> None:
+    run = start("sleeper")
+    run.until_ready()
+    password = (data / "administrator").read_text().strip()
+    address = f"postgresql://gpubroker_admin:{password}@/postgres?host={folders.sockets_for(data)}"
+    with closing(psycopg.connect(address, autocommit=True)) as busy:
+        busy.pgconn.send_query(b"SELECT count(*) FROM generate_series(1, 1000000000)")
+        before = child(run, "/postgres\0-D")
+        assert before
+        os.kill(before, signal.SIGKILL)
+        back_within(5, run, "/postgres\0-D", other_than=before)
+        end = time.monotonic() + 5
+        while True:
+            try:
+                with closing(psycopg.connect(address)) as again:
+                    assert again.execute("SELECT 1").fetchone() == (1,)
+                break
+            except psycopg.OperationalError:
+                assert time.monotonic() < end
+                time.sleep(0.05)
+    assert "pre-existing shared memory" not in (data / "logs/postgres.log").read_text()
 
 
 def test_a_process_that_keeps_dying_stops_everything_and_shows_its_last_words(start: Begin) -> None:
