@@ -7,6 +7,7 @@ import structlog
 from django.conf import settings
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
+from django.middleware.gzip import GZipMiddleware
 
 from config.problems import page, problem_response
 from ports import ids
@@ -28,6 +29,15 @@ class RequestContext:
             response = self.get_response(request) if "\x00" not in request.path else page(request, 404)
         response["X-Request-ID"] = request.id  # type: ignore[attr-defined]
         return response
+
+
+class Compression(GZipMiddleware):
+    """Compress pages, styles and scripts. The API's answers stay as they are: their ETags must stay strong."""
+
+    def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+        if request.path.startswith("/api/"):
+            return response
+        return super().process_response(request, response)
 
 
 class BodyLimit:

@@ -72,6 +72,7 @@ AUTH_USER_MODEL = "tenants.User"
 MIDDLEWARE = [
     "config.metrics.Measure",
     "django.middleware.security.SecurityMiddleware",
+    "config.requests.Compression",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "config.requests.RequestContext",
     "csp.middleware.CSPMiddleware",

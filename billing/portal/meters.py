@@ -95,6 +95,8 @@ def changed(present: int, past: int) -> str:
     """Write by how much an amount differs from another, in percent; nothing without one to compare with."""
     if not past:
         return ""
+    if present >= 10 * past:
+        return f"{present // past} ×"
     tenths = (abs(present - past) * 2000 + past) // (2 * past)
     return f"{'+' if present >= past else MINUS}{tenths // 10}.{tenths % 10} %"
 

@@ -1,0 +1,133 @@
+"""The main journey in a real browser: sign in, launch, watch it start, extend, release, open the invoice line."""
+
+import re
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.portal import EMAIL, PASSWORD, Portal, stream
+
+pytestmark = pytest.mark.browser
+SOON = 15_000
+
+
+def test_from_signing_in_to_the_explained_line(portal: Portal, chromium: Browser) -> None:
+    with portal.context(chromium, signed_in=False) as context:
+        page = context.new_page()
+        page.goto("/")
+        page.fill("[name=login]", EMAIL)
+        page.fill("[name=password]", PASSWORD)
+        page.press("[name=password]", "Enter")
+        expect(page.get_by_role("heading", name="Home")).to_be_visible()
+
+        page.wait_for_load_state()
+        page.keyboard.press("n")
+        expect(page.get_by_role("heading", name="Launch", exact=True)).to_be_visible()
+        page.check("input[aria-label^='H100 1g.10gb']")
+        expect(page.locator("#rail .big")).to_have_text("€1.00/h")
+        page.fill("#lasts", "90 min")
+        expect(page.locator("#rail .btn.xl")).to_have_text(re.compile("max €1.50"))
+        page.fill("#name", "from-the-browser")
+        page.locator("#rail .btn.xl").click()
+
+        expect(page.get_by_role("heading", name="from-the-browser")).to_be_visible()
+        expect(page.locator("h1 .state")).to_have_text("Active", timeout=SOON)
+        address = page.url
+
+        page.get_by_role("button", name="Extend", exact=True).click()
+        page.get_by_role("button", name="Extend 2 h").click()
+        expect(page.locator("#news")).to_contain_text("is extended by 2 h")
+        assert page.url == address
+
+        page.get_by_role("button", name="Release", exact=True).click()
+        page.get_by_role("button", name="Release and stop charging").click()
+        expect(page.locator("h1 .state")).to_have_text("Released", timeout=SOON)
+
+        portal.bill()
+        page.goto("/invoices/")
+        page.get_by_role("link", name=re.compile(r"\w+ 20\d\d")).first.click()
+        line = page.locator("tr", has_text="Kestrel Bio ·").filter(has_text="H100 1g.10gb")
+        line.filter(has_text="on-demand").get_by_role("link").click()
+        expect(page.get_by_text("recomputed, equal")).to_be_visible()
+        expect(page.locator(".drawer:not([popover])")).to_contain_text("from-the-browser")
+        assert portal.complaints == []
+
+
+def test_the_same_without_a_script(portal: Portal, chromium: Browser) -> None:
+    with portal.context(chromium, java_script_enabled=False) as context:
+        page = context.new_page()
+        page.goto("/launch/")
+        page.check("input[aria-label^='H100 2g.20gb']")
+        page.fill("#lasts", "2 h")
+        page.get_by_role("button", name="Refresh quote").click()
+        expect(page.locator("#rail .big")).to_have_text("€2.00/h")
+        expect(page.locator("#rail .btn.xl")).to_have_text(re.compile("max €4.00"))
+        page.fill("#name", "without-a-script")
+        page.locator("#rail .btn.xl").click()
+        expect(page.get_by_role("heading", name="without-a-script")).to_be_visible()
+        until(page, "Active")
+        page.get_by_role("button", name="Release", exact=True).click()
+        page.get_by_role("button", name="Release and stop charging").click()
+        until(page, "Released")
+
+
+def until(page: Page, state: str) -> None:
+    """Reload as somebody without a script would."""
+    for _ in range(60):
+        if page.locator("h1 .state").inner_text() == state:
+            return
+        page.wait_for_timeout(200)
+        page.reload()
+    raise AssertionError(f"still {page.locator('h1 .state').inner_text()}")
+
+
+def test_pressing_twice_starts_one_lease(portal: Portal, chromium: Browser) -> None:
+    with portal.context(chromium) as context:
+        page = context.new_page()
+        page.goto("/launch/")
+        page.fill("#name", "pressed-twice")
+        page.wait_for_load_state("networkidle")
+        page.locator("#rail .btn.xl").dblclick()
+        expect(page.get_by_role("heading", name="pressed-twice")).to_be_visible()
+        page.goto("/leases/?q=pressed-twice&state=all")
+        expect(page.locator("tbody tr")).to_have_count(1)
+        page.get_by_role("link", name="Release pressed-twice").click()
+        page.get_by_role("button", name=re.compile("Release|Leave")).last.click()
+
+
+def test_an_event_makes_the_page_ask_again_at_once(portal: Portal, chromium: Browser) -> None:
+    with portal.context(chromium) as context:
+        event = "event: lease.active\ndata: {}\n\n"
+        context.route("**/api/v1/events", lambda route: stream(route, portal.url, event))
+        page = context.new_page()
+        with page.expect_request(lambda asked: asked.headers.get("hx-request") == "true", timeout=SOON):
+            page.goto(f"/leases/{portal.leases['fold']}/")
+
+
+def test_costs_grow_while_one_looks(portal: Portal, chromium: Browser) -> None:
+    with portal.context(chromium) as context:
+        page = context.new_page()
+        page.goto("/?whose=all")
+        growing = page.locator("tr", has_text="chat").locator("[data-tick=money]")
+        before = growing.inner_text()
+        page.wait_for_function(
+            "([el, old]) => el.textContent !== old", arg=[growing.element_handle(), before]
+        )
+
+
+def test_keys_open_search_launch_and_the_skip_link(portal: Portal, chromium: Browser) -> None:
+    with portal.context(chromium) as context:
+        page = context.new_page()
+        page.goto("/")
+        page.keyboard.press("Tab")
+        expect(page.locator(":focus")).to_have_text("Skip to content")
+        page.keyboard.press("Enter")
+        expect(page.locator("#main")).to_be_focused()
+        page.keyboard.press("/")
+        expect(page.locator(".find input")).to_be_focused()
+        page.keyboard.type("fold")
+        page.keyboard.press("Enter")
+        expect(page.locator("tbody tr")).to_have_count(1)
+        page.wait_for_load_state()
+        page.keyboard.press("n")
+        expect(page.get_by_role("heading", name="Launch", exact=True)).to_be_visible()

@@ -1,0 +1,53 @@
+"""Every page of a tenant, in both themes, from phone to wide screen: accessible, inside its width, within the CSP."""
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser
+
+from tests.browser.portal import Portal
+
+pytestmark = pytest.mark.browser
+AXE = (Path(__file__).parent / "vendor" / "axe.min.js").read_text()
+RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+WIDTHS = (320, 360, 768, 1024, 1440, 1920)
+
+
+@pytest.mark.parametrize(("width", "theme"), [(1440, "light"), (1440, "dark"), (390, "light")])
+def test_no_rule_of_accessibility_is_broken(
+    portal: Portal, chromium: Browser, width: int, theme: str
+) -> None:
+    found = []
+    viewport = {"width": width, "height": 900}
+    with portal.context(chromium, viewport=viewport, color_scheme=theme, bypass_csp=True) as context:
+        page = context.new_page()
+        for name, address in portal.pages.items():
+            page.goto(address)
+            page.evaluate(AXE)
+            broken = page.evaluate("rules => axe.run({runOnly: rules})", RULES)["violations"]
+            found += [(name, rule["id"], rule["nodes"][0]["html"][:300]) for rule in broken]
+    assert found == []
+
+
+def test_no_width_scrolls_sideways_and_the_policy_is_kept(portal: Portal, chromium: Browser) -> None:
+    wide = []
+    with portal.context(chromium) as context:
+        page = context.new_page()
+        for name, address in portal.pages.items():
+            page.goto(address)
+            for width in WIDTHS:
+                page.set_viewport_size({"width": width, "height": 900})
+                beyond = page.evaluate("document.documentElement.scrollWidth - innerWidth")
+                wide += [(name, width, beyond)] if beyond > 0 else []
+    assert wide == []
+    assert portal.complaints == []
+
+
+def test_the_first_visit_loads_less_than_100_kb(portal: Portal, chromium: Browser) -> None:
+    with portal.context(chromium) as context:
+        page = context.new_page()
+        sizes: dict[str, int] = {}
+        page.on("requestfinished", lambda done: sizes.__setitem__(done.url, done.sizes()["responseBodySize"]))
+        page.goto("/")
+        page.wait_for_load_state("networkidle")
+        assert sum(sizes.values()) <= 100_000, sizes
