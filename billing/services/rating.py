@@ -19,6 +19,7 @@ SHOWN = 5
 # The planner cannot know how much news there is, and the wrong plan takes a minute instead of a second:
 # a handful is found through indexes, whatever the tables have grown to; a month's worth is read in one go.
 MANY = 50_000
+BATCH = 250_000
 BY_INDEX = {"jit": "off", "enable_hashjoin": "off", "enable_mergejoin": "off"}
 AT_ONCE = {
     "jit": "off",
@@ -86,6 +87,14 @@ class Outcome:
     tenants: tuple[str, ...] = ()
     gaps: tuple[Gap, ...] = ()
 
+    def __add__(self, other: "Outcome") -> "Outcome":
+        return Outcome(
+            self.written + other.written,
+            self.unit_seconds + other.unit_seconds,
+            self.tenants + other.tenants,
+            self.gaps + other.gaps,
+        )
+
 
 def rate(*, now: datetime, whole: bool = False) -> Outcome:
     """Charge every tenant's news; a price gap holds up only its own tenant.
@@ -97,17 +106,10 @@ def rate(*, now: datetime, whole: bool = False) -> Outcome:
     if not news:
         return Outcome()
     _tile(news)
-    run, card = _run(now), prices.list_card().pk
-    try:
-        with as_sweep():
-            return _charge(news, run=run, card=card, whole=whole)
-    except Uncovered:
-        with as_sweep():
-            gaps = _gaps(news, card=card, whole=whole)
-            held = {gap.tenant for gap in gaps}
-            rest = [one for one in news if one.tenant not in held]
-            outcome = _charge(rest, run=run, card=card, whole=whole) if rest else Outcome()
-        return replace(outcome, gaps=gaps)
+    run, card, outcome = _run(now), prices.list_card().pk, Outcome()
+    for batch in _batches(news):
+        outcome += _charge_all_but_gaps(batch, run=run, card=card, whole=whole)
+    return outcome
 
 
 def rate_tenant(tenant: Tenant, *, now: datetime) -> Outcome:
@@ -122,6 +124,32 @@ def rate_tenant(tenant: Tenant, *, now: datetime) -> Outcome:
             return _charge(news, run=_run(now), card=card, whole=False)
         except Uncovered:
             raise PriceGap(_gaps(news, card=card, whole=False)) from None
+
+
+def _charge_all_but_gaps(news: list[News], *, run: int, card: int, whole: bool) -> Outcome:
+    try:
+        with as_sweep():
+            return _charge(news, run=run, card=card, whole=whole)
+    except Uncovered:
+        with as_sweep():
+            gaps = _gaps(news, card=card, whole=whole)
+            held = {gap.tenant for gap in gaps}
+            rest = [one for one in news if one.tenant not in held]
+            outcome = _charge(rest, run=run, card=card, whole=whole) if rest else Outcome()
+        return replace(outcome, gaps=gaps)
+
+
+def _batches(news: list[News]) -> Iterator[list[News]]:
+    """Cut a backlog into pieces that are each charged within a statement's time; a tenant stays whole."""
+    batch: list[News] = []
+    size = 0
+    for one in news:
+        if batch and size + one.stretches > BATCH:
+            yield batch
+            batch, size = [], 0
+        batch.append(one)
+        size += one.stretches
+    yield batch
 
 
 def _news(*, whole: bool, tenants: list[str] | None = None) -> list[News]:

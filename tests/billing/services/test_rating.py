@@ -235,6 +235,19 @@ def test_a_bulk_run_is_planned_to_read_everything_at_once(monkeypatch: pytest.Mo
         assert cursor.fetchone() == ("on",)
 
 
+def test_a_backlog_is_charged_batch_by_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rating, "BATCH", 3)
+    offering, tenants = sold(), []
+    for count in (2, 1, 5, 1):
+        tenant, project = customer()
+        tenants.append(tenant.pk)
+        for _ in range(count):
+            ran(project, offering, at("2026-11-20 08:00:00"), 60)
+    outcome = rating.rate(now=NOW)
+    assert (outcome.written, outcome.unit_seconds) == (9, 540)
+    assert sorted(outcome.tenants) == sorted(tenants)
+
+
 def test_a_mark_from_another_cluster_is_not_believed() -> None:
     tenant, project = customer()
     with as_tenant(tenant.pk):
