@@ -3,9 +3,8 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.db.models import Count, Min, Q
+from django.db.models import Count, Max, Min, Q
 
-from broker.domain.states import LeaseState
 from broker.models import Lease
 from ports import doorbell
 from ports.models import Ring
@@ -21,6 +20,7 @@ class Upkeep:
     oldest: timedelta | None
     due: int
     overdue: int
+    looked: datetime | None  # when a worker last found a lease alive
     valkey: bool  # whether it answers
 
     @property
@@ -31,8 +31,12 @@ class Upkeep:
 def look(*, now: datetime) -> Upkeep:
     """Count what is under way, and knock at Valkey; two queries."""
     rung = Ring.objects.filter(at__lte=now).aggregate(count=Count("id"), first=Min("at"))
-    late = Q(due_at__lt=now - LATE)
-    due = Lease.objects.filter(due_at__lte=now).exclude(state=LeaseState.RELEASED)
-    leases = due.aggregate(count=Count("id"), late=Count("id", filter=late))
+    leases = Lease.objects.live().aggregate(
+        due=Count("id", filter=Q(due_at__lte=now)),
+        late=Count("id", filter=Q(due_at__lt=now - LATE)),
+        looked=Max("seen_at"),
+    )
     oldest = now - rung["first"] if rung["first"] else None
-    return Upkeep(rung["count"], oldest, leases["count"], leases["late"], doorbell.reachable())
+    return Upkeep(
+        rung["count"], oldest, leases["due"], leases["late"], leases["looked"], doorbell.reachable()
+    )

@@ -10,7 +10,6 @@ from django.conf import settings
 from django.http import HttpResponse, HttpResponseNotModified
 from django.shortcuts import render
 from django.urls import reverse
-from django.views.decorators.gzip import gzip_page
 from django.views.decorators.http import require_safe
 
 from billing.domain.money import Money
@@ -37,7 +36,6 @@ BARS = (
 
 @require_safe
 @page("control_room")
-@gzip_page
 def control_room(request: OpsRequest) -> HttpResponse:
     """Show the whole fleet on one page."""
     fleet = cards.load()
@@ -59,7 +57,6 @@ def control_room(request: OpsRequest) -> HttpResponse:
 
 @require_safe
 @page("fleet_map", repeats=True)
-@gzip_page
 def fleet_map(request: OpsRequest) -> HttpResponse:
     """Answer with the map alone, or with 304 while nothing on it has changed."""
     told = _map(request, cards.load(), request.GET.get("card", ""))

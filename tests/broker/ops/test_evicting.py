@@ -115,4 +115,8 @@ def test_upkeep_counts_what_is_due_and_what_is_late(
     assert (seen.hints, seen.oldest, seen.due, seen.overdue) == (1, 2 * upkeep.LATE, 1, 1)
     assert seen.late
     assert seen.valkey
+    assert seen.looked is None
+    active = life.lease(kestrel, world.offering("1g.10gb"))
+    with as_staff():
+        assert upkeep.look(now=life.now).looked == active.seen_at
     assert Lease.objects.count() == 0  # nobody but staff sees another's
