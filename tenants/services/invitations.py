@@ -3,11 +3,12 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from django.conf import settings
 from django.db import transaction
 
-from ports import ids
+from ports import ids, mail
 from tenants.domain.credentials import digest
-from tenants.domain.roles import Grants, Role
+from tenants.domain.roles import IN_WORDS, Grants, Role
 from tenants.models import Invitation, Member, Project, Tenant, User
 from tenants.services import audit, members
 from tenants.services.actors import Actor
@@ -17,6 +18,13 @@ from tenants.services.walls import as_door, enter_tenant
 
 LIFE = timedelta(days=7)
 SECRET_LENGTH = 40
+LETTER = """{who} offers you the role of {role} in {where}.
+Whoever has it {may}.
+
+{link}
+
+The link works once, until {until}. If you expected nothing of the kind, do nothing.
+"""
 
 
 @dataclass(frozen=True)
@@ -56,6 +64,18 @@ def invite(
         expires_at=now + LIFE,
     )
     _record("invitation.create", invitation, actor=actor, now=now, role=role.value)
+    mail.send(
+        to=invitation.email,
+        subject=f"{tenant.name} invites you to gpubroker",
+        text=LETTER.format(
+            who=actor.label,
+            role=role.value,
+            where=f"{project.name} at {tenant.name}" if project else tenant.name,
+            may=IN_WORDS[role],
+            link=f"{settings.PUBLIC_URL}/join/{secret}/",
+            until=f"{invitation.expires_at:%d %B %Y, %H:%M} UTC",
+        ),
+    )
     return invitation, secret
 
 

@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 from django.db import connections
 
+from ports import mail
 from tenants.domain.roles import Grant, Grants, Role
 from tenants.models import AuditEvent, Member
 from tenants.services import invitations, members, service_accounts, walls
@@ -118,6 +119,23 @@ def test_two_owners_who_leave_at_once_leave_one(own_database: object) -> None:
     for thread in threads:
         thread.join()
     assert sorted(outcomes) == ["left", "stays"]
+
+
+def test_an_invitation_is_mailed_with_its_link_and_what_the_role_may(own_database: object) -> None:
+    delta, letters = people.make("Delta"), []
+    with mail.carried_by(lambda *letter: letters.append(letter)), walls.as_tenant(delta.tenant.pk):
+        _, secret = invitations.invite(
+            tenant=delta.tenant,
+            email="X@example.org",
+            role=Role.VIEWER,
+            project=None,
+            now=moment(),
+            **WHO,
+        )
+    ((to, subject, text),) = letters
+    assert (to, subject) == ("x@example.org", "Delta invites you to gpubroker")
+    assert f"/join/{secret}/" in text
+    assert "may look at leases" in text
 
 
 def test_an_invitation_clicked_twice_at_once_makes_one_member(own_database: object) -> None:
