@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import pytest
@@ -120,12 +121,24 @@ def undone() -> Iterator[list[str]]:
         transaction.set_rollback(True)
 
 
+@cache
+def _browser(checks: bool) -> Client:
+    return Client(enforce_csrf_checks=checks, raise_request_exception=False)
+
+
+def browser(*, checks: bool = False) -> Client:
+    """Return a browser without cookies; the one stack of middleware behind it is built once."""
+    client = _browser(checks)
+    client.cookies.clear()
+    return client
+
+
 class Knock:
     """One request of one visitor, and what came back."""
 
     def __init__(self, who: Visitors, row: Row, visitor: str, method: str, path: str, **more: Any) -> None:
         self.row, self.visitor, self.method, self.path = row, visitor, method, path
-        client = Client(raise_request_exception=False)
+        client = browser()
         headers = {"X-Request-ID": "matrix", "If-Match": "*", "Idempotency-Key": "matrix"}
         bearer = row.kind in BY_TOKEN and visitor in who.tokens
         if bearer:
@@ -422,7 +435,7 @@ def test_a_session_changes_nothing_without_the_forms_secret(who: Visitors) -> No
     for route, row in rows("api", "page", "ops", "account"):
         path = with_own(who, route, row)
         for method in set(row.methods) - set(SAFE):
-            client = Client(enforce_csrf_checks=True, raise_request_exception=False)
+            client = browser(checks=True)
             client.cookies.load(who.sessions["staff" if row.kind in ("ops", "fleet") else "owner"])
             with undone() as written:
                 answer = client.generic(method, path, "{}", content_type="application/json")
