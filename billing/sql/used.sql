@@ -1,19 +1,19 @@
 -- What was used between two moments, to the second, as pieces of one price each: the charges there are, and at
 -- today's knowledge what is not charged yet, be it a stretch that still runs or one that has just ended.
 WITH charged AS (
-  SELECT c.lease_id, c.tenant_id, c.project_id, c.offering_id, c.s, c.e, v.nano_per_hour::numeric AS nano,
+  SELECT c.lease_id, c.tenant_id, c.project_id, c.offering_id, c.s, c.e, div(c.exact_num, c.unit_seconds) AS nano,
          c.unit_seconds / extract(epoch FROM c.e - c.s)::bigint AS quantity
     FROM billing_ratedcharge c
-    JOIN billing_priceversion v ON v.id = c.price_version_id
    WHERE c.e > %(since)s AND c.s < %(until)s
      AND (%(leases)s::text[] IS NULL OR c.lease_id = ANY(%(leases)s::text[]))
      AND (%(leases)s::text[] IS NOT NULL
-          OR c.period_id IN (SELECT p.id FROM billing_billingperiod p
-                              WHERE p.span && tstzrange(%(since)s, %(until)s)))
-), uncharged AS (
+          OR c.period_id = ANY(ARRAY(SELECT p.id FROM billing_billingperiod p
+                                      WHERE p.span && tstzrange(%(since)s, %(until)s))))
+), uncharged AS MATERIALIZED (
   SELECT l.id AS lease_id, l.tenant_id, l.project_id, l.offering_id, l.quantity, l.at AS s, %(until)s::timestamptz AS e
     FROM broker_lease l
    WHERE l.state = 'active' AND l.at < %(until)s
+     AND (%(leases)s::text[] IS NULL OR l.id = ANY(%(leases)s::text[]))
    UNION ALL
   SELECT begun.lease_id, begun.tenant_id, begun.project_id, begun.offering_id, begun.quantity, begun.at, ended.at
     FROM (SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint AS xmin) snapshot
@@ -23,23 +23,27 @@ WITH charged AS (
      AND ended.xid >= CASE WHEN m.xid IS NULL OR m.xid > snapshot.xmin THEN 0 ELSE m.xid END
     JOIN broker_transition begun
       ON begun.lease_id = ended.lease_id AND begun.seq = ended.prev_seq AND begun.after = 'active'
-   WHERE NOT EXISTS (SELECT FROM billing_ratedcharge c
+   WHERE ended.at > %(since)s AND begun.at < %(until)s AND ended.at > begun.at
+     AND (%(leases)s::text[] IS NULL OR ended.lease_id = ANY(%(leases)s::text[]))
+     AND NOT EXISTS (SELECT FROM billing_ratedcharge c
                       WHERE c.lease_id = ended.lease_id AND c.seq = ended.prev_seq)
+), price AS MATERIALIZED (
+  SELECT t.id AS tenant_id, v.offering_id, v.nano_per_hour::numeric AS nano,
+         lower(v.valid) AS since, coalesce(upper(v.valid), 'infinity') AS until
+    FROM tenants_tenant t
+    JOIN billing_ratecard card ON card.name = %(card)s
+    JOIN billing_priceversion v ON v.rate_card_id = card.id AND v.currency = t.currency
+   WHERE v.valid && tstzrange(%(since)s, %(until)s)
 ), used AS (
   SELECT lease_id, tenant_id, project_id, offering_id, quantity, nano,
          greatest(s, %(since)s) AS s, least(e, %(until)s) AS e
     FROM charged
    UNION ALL
-  SELECT u.lease_id, u.tenant_id, u.project_id, u.offering_id, u.quantity, v.nano_per_hour,
-         greatest(u.s, lower(v.valid), %(since)s), least(u.e, upper(v.valid), %(until)s)
+  SELECT u.lease_id, u.tenant_id, u.project_id, u.offering_id, u.quantity, price.nano,
+         greatest(u.s, price.since, %(since)s), least(u.e, price.until, %(until)s)
     FROM uncharged u
-    JOIN tenants_tenant t ON t.id = u.tenant_id
-    JOIN billing_ratecard card ON card.name = %(card)s
-    JOIN billing_priceversion v
-      ON v.rate_card_id = card.id AND v.offering_id = u.offering_id AND v.currency = t.currency
-     AND v.valid && tstzrange(greatest(u.s, %(since)s), least(u.e, %(until)s))
-   WHERE u.s < %(until)s AND u.e > %(since)s AND u.e > u.s
-     AND (%(leases)s::text[] IS NULL OR u.lease_id = ANY(%(leases)s::text[]))
+    JOIN price ON price.tenant_id = u.tenant_id AND price.offering_id = u.offering_id
+              AND price.since < least(u.e, %(until)s) AND price.until > greatest(u.s, %(since)s)
 ), mine AS (
   SELECT * FROM used WHERE %(projects)s::text[] IS NULL OR project_id = ANY(%(projects)s::text[])
 )
