@@ -24,11 +24,16 @@ OVER = (LeaseState.RELEASING, LeaseState.RELEASED)
 def queue(request: OpsRequest) -> HttpResponse:
     """Show everything that waits, oldest first."""
     after = request.GET.get("after", "")[:40].replace("\x00", "")
+    found = line.waiting(after=after)
     told = {
         "figures": line.figures(now=request.now),
-        "page": line.waiting(after=after),
+        "rows": [
+            {"lease": lease, "waited": waited, "overdue": waited > PATIENCE}
+            for lease in found.leases
+            for waited in [request.now - lease.created_at]
+        ],
+        "next": found.after,
         "after": after,
-        "overdue_at": request.now - PATIENCE,
         "call": call("queue-entries"),
     }
     return render(request, "ops/queue.html", told)
@@ -50,6 +55,7 @@ def lease(request: OpsRequest, pk: str) -> HttpResponse:
     held = Allocation.objects.filter(lease=found, generation=found.generation)
     told = {
         "lease": found,
+        "price_class": found.offering.price_class.replace("_", "-"),
         "places": held.select_related("gpu__node__cluster").order_by("gpu_id", "placement"),
         "steps": history.steps_of(found),
         "over": found.state in OVER,
