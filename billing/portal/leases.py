@@ -16,7 +16,7 @@ from billing.portal.rows import Row, burning, loaded, rows
 from broker.domain.states import LeaseState, PriceClass
 from broker.models.leases import LeaseQuerySet
 
-LIMIT = 50
+LIMIT = 30
 MOST_AS_CSV = 20_000
 S = LeaseState
 TABS: dict[str, tuple[str, frozenset[LeaseState]]] = {
@@ -61,7 +61,7 @@ def leases(request: PageRequest) -> HttpResponse:
         "csv": varied(request, format="csv"),
         "may_write": may(request, "leases.write"),
         "project": request.project,
-        "call": calls.get("/leases?limit=50" + (f"&state={tab}" if tab == "active" else "")),
+        "call": calls.get(f"/leases?limit={LIMIT}" + (f"&state={tab}" if tab == "active" else "")),
     }
     return render(request, "billing/leases.html", context)
 

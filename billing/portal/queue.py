@@ -12,7 +12,7 @@ from billing.portal.rows import loaded, rows
 from billing.portal.suggestions import instead
 from broker.domain.states import LeaseState
 
-SHOWN = 50
+SHOWN = 30
 
 
 @require_GET

@@ -1,9 +1,8 @@
 """Spend: per day, week or month, by offering or project, and how it stands against last month."""
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from itertools import groupby
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -18,7 +17,7 @@ from billing.models import BillingPeriod, Invoice, InvoiceStatus
 from billing.portal import calls, downloads, meters
 from billing.portal.addresses import chosen, menu, options, varied
 from billing.portal.pages import PageRequest, page
-from billing.portal.tally import SERIES, Group, Tally, tally
+from billing.portal.tally import SERIES, Group, Tally, sold, tally
 from billing.services import spend as services
 from billing.services.spend import Used
 
@@ -53,16 +52,19 @@ class Line:
 @page("usage.read")
 def spend(request: PageRequest) -> HttpResponse:
     tenant, now = request.tenant, request.now
+    zone = ZoneInfo(tenant.time_zone)
     step = chosen(request, "by", dict(STEPS), "day")
     group = chosen(request, "group", dict(GROUPS), "offering")
     months = known_months(request)
     label = chosen(request, "period", dict(months), months[0][0])
     month = span_of(label, tenant.time_zone)
     until = min(month.end, now)
-    span = Period(month.start, until) if step == "day" else back(step, until, tenant.time_zone)
-    used = services.by_day(tenant, span.start, span.end, group=group, projects=request.scope.ids)
+    borders = borders_of(step, month, until, tenant.time_zone)
+    end = min(borders[-1], now)
+    used = services.by_stretch(borders[0], end, borders, group=group, projects=request.scope.ids)
     past = month_of(tenant.time_zone, month.start - HOUR)
     told = tally(request, month.start, until, group=group)
+    used = [each for each in used if group == "project" or sold(request, each.key)]
     before = tally(request, past.start, meters.same_stretch(past, until - month.start), group=group)
     if request.GET.get("format") == "csv":
         return downloads.table(f"spend-{label}", HEADS, lines(used, told, tenant.currency))
@@ -76,7 +78,7 @@ def spend(request: PageRequest) -> HttpResponse:
         "past": words(past, tenant.time_zone),
         "days": (until.astimezone(ZoneInfo(tenant.time_zone)) - timedelta(microseconds=1)).day,
         "running": label == months[0][0] and until == now,
-        "columns": columns(used, told, span, step, tenant.time_zone, month),
+        "columns": columns(used, told, borders, step, zone),
         "series": SERIES[: len(told.series)],
         "keys": [{"kind": kind, "label": row.name} for kind, row in told.series],
         "track": track(used, month, past, before, tenant.time_zone, request) if step == "day" else None,
@@ -92,7 +94,7 @@ def spend(request: PageRequest) -> HttpResponse:
         "project": request.project,
         "csv": varied(request, format="csv"),
         "now": now,
-        "call": calls.get(f"/usage?from={span.start:%Y-%m-%d}&to={span.end:%Y-%m-%d}&group_by={group}"),
+        "call": calls.get(f"/usage?from={borders[0]:%Y-%m-%d}&to={end:%Y-%m-%d}&group_by={group}"),
     }
     return render(request, "billing/spend.html", context)
 
@@ -112,16 +114,21 @@ def span_of(label: str, time_zone: str) -> Period:
     return month_of(time_zone, middle)
 
 
-def back(step: str, until: datetime, time_zone: str) -> Period:
-    """Return the stretch that weeks or months are drawn for, ending with the present one."""
-    local = until.astimezone(ZoneInfo(time_zone))
+def borders_of(step: str, month: Period, until: datetime, time_zone: str) -> list[datetime]:
+    """Return where columns begin and the last one ends: the month's days, or the weeks or months up to now."""
+    if step == "day":
+        begins, ends = services.days(time_zone, month.start, month.end)
+        return [*begins, ends[-1]]
+    zone = ZoneInfo(time_zone)
+    today = until.astimezone(zone).date()
     if step == "week":
-        monday = local.date() - timedelta(days=local.weekday() + 7 * (WEEKS - 1))
+        last = today - timedelta(days=today.weekday())
+        firsts = [last - timedelta(weeks=n) for n in range(WEEKS - 1, -2, -1)]
     else:
-        number = local.year * 12 + local.month - 1 - (MONTHS - 1)
-        monday = local.date().replace(year=number // 12, month=number % 12 + 1, day=1)
-    start = datetime(monday.year, monday.month, monday.day, tzinfo=ZoneInfo(time_zone))
-    return Period(start.astimezone(month_of(time_zone, until).start.tzinfo), until)
+        number = today.year * 12 + today.month - 1
+        numbers = range(number - MONTHS + 1, number + 2)
+        firsts = [date(n // 12, n % 12 + 1, 1) for n in numbers]
+    return [datetime(first.year, first.month, first.day, tzinfo=zone).astimezone(UTC) for first in firsts]
 
 
 def words(month: Period, time_zone: str) -> str:
@@ -129,30 +136,22 @@ def words(month: Period, time_zone: str) -> str:
 
 
 def columns(
-    used: list[Used], told: Tally, span: Period, step: str, time_zone: str, month: Period
+    used: list[Used], told: Tally, borders: list[datetime], step: str, zone: ZoneInfo
 ) -> list[dict[str, Any]]:
-    """Return one column per day of the month, or per week or month of the stretch, stacked by series."""
-    zone, places = ZoneInfo(time_zone), exponent_of(told.currency)
-    end = month.end if step == "day" else span.end
-    days = [day.astimezone(zone) for day in services.days(time_zone, span.start, end)[0]]
+    """Return one column per stretch, stacked by the groups that have a colour, the rest as one."""
+    places = exponent_of(told.currency)
     place = {row.key: i for i, (_, row) in enumerate(told.series)}
     last = max(len(told.series) - 1, 0)
-    exact: dict[datetime, list[int]] = {day: [0] * (last + 1) for day in days}
+    exact = {border: [0] * (last + 1) for border in borders[:-1]}
     for each in used:
-        exact[each.day.astimezone(zone)][place.get(each.key, last)] += each.exact_num
-    found = []
-    for _, same in groupby(days, key=lambda day: bucket(day, step)):
-        of_bucket = list(same)
-        sums = [sum(exact[day][i] for day in of_bucket) for i in range(last + 1)]
-        amounts = tuple(to_minor(amount, places) for amount in sums)
-        found.append({"label": axis(of_bucket[0], step), "amounts": amounts})
-    return found
-
-
-def bucket(day: datetime, step: str) -> tuple[int, ...]:
-    if step == "day":
-        return day.year, day.month, day.day
-    return day.isocalendar()[:2] if step == "week" else (day.year, day.month)
+        exact[each.day][place.get(each.key, last)] += each.exact_num
+    return [
+        {
+            "label": axis(border.astimezone(zone), step),
+            "amounts": tuple(to_minor(num, places) for num in sums),
+        }
+        for border, sums in exact.items()
+    ]
 
 
 def axis(day: datetime, step: str) -> str:
@@ -212,7 +211,7 @@ def chips(
             "options": options(request, "period", months, label),
         },
         {"label": "Group by", "value": group, "options": options(request, "group", GROUPS, group)},
-        menu(request, "class", "Class", CLASSES),
+        *([menu(request, "class", "Class", CLASSES)] if group == "offering" else []),
     ]
 
 

@@ -71,11 +71,9 @@ def tally(request: PageRequest, since: datetime, until: datetime, *, group: str)
     if until <= since:
         return Tally((), currency)
     lines = spend.by_line(request.tenant, since, until, request.scope.ids)
-    sold = offerings(request)
-    wanted = request.GET.get("class", "")
-    if wanted in ("on_demand", "spot"):
-        lines = [line for line in lines if sold[line.offering].price_class == wanted]
-    names = {p.pk: p.name for p in request.projects} if group == "project" else named(sold)
+    if group == "offering":
+        lines = [line for line in lines if sold(request, line.offering)]
+    names = {p.pk: p.name for p in request.projects} if group == "project" else named(offerings(request))
     sums: dict[str, list[Line]] = {}
     for line in lines:
         sums.setdefault(line.project if group == "project" else line.offering, []).append(line)
@@ -97,6 +95,12 @@ def tally(request: PageRequest, since: datetime, until: datetime, *, group: str)
     return Tally(tuple(coloured), currency)
 
 
+def sold(request: PageRequest, offering: str) -> bool:
+    """Tell whether an offering is of the price class that the address asks for."""
+    wanted = request.GET.get("class", "")
+    return wanted not in ("on_demand", "spot") or offerings(request)[offering].price_class == wanted
+
+
 def offerings(request: PageRequest) -> dict[str, Offering]:
     """Return every offering by id, read once per request."""
     if not hasattr(request, "_offerings"):
@@ -104,12 +108,12 @@ def offerings(request: PageRequest) -> dict[str, Offering]:
     return request._offerings  # type: ignore[attr-defined, no-any-return]
 
 
-def named(sold: dict[str, Offering]) -> dict[str, str]:
+def named(rows: dict[str, Offering]) -> dict[str, str]:
     """Return what tells offerings apart: label, spot, and the region where several sell the same."""
-    labels = [(o.label, o.price_class) for o in sold.values()]
+    labels = [(o.label, o.price_class) for o in rows.values()]
     return {
         o.pk: o.label
         + (", spot" if o.price_class == "spot" else "")
         + (f", {o.region}" if labels.count((o.label, o.price_class)) > 1 else "")
-        for o in sold.values()
+        for o in rows.values()
     }

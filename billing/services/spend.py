@@ -72,7 +72,7 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """What one offering, project or lease used on one day."""
+    """What one offering, project or lease used on one day, or between two other borders."""
 
     day: datetime  # its first moment, UTC
     key: str
@@ -139,9 +139,22 @@ def by_day(
     projects: Iterable[str] | None = None,
 ) -> list[Used]:
     """Return what was used on every local day of [since, until), stacked by offering, project or lease."""
+    begins, ends = days(tenant.time_zone, since, until)
+    return by_stretch(since, until, [*begins, ends[-1]], group=group, projects=projects)
+
+
+def by_stretch(
+    since: datetime,
+    until: datetime,
+    borders: Sequence[datetime],
+    *,
+    group: str,
+    projects: Iterable[str] | None = None,
+) -> list[Used]:
+    """Return what was used in [since, until) between each border and the next; `day` is the border it began at."""
     if group not in GROUPS:
         raise ValueError(f"usage is grouped by {', '.join(GROUPS)}, not by {group!r}")
-    begins, ends = days(tenant.time_zone, since, until)
+    begins, ends = list(borders[:-1]), list(borders[1:])
     rows = _ask(
         BY_DAY.format(key=f"{group}_id"),
         since=since,

@@ -1,0 +1,163 @@
+"""The portal with 10,000 leases of which 2,000 live: `python -m bench.face`, on a migrated, empty database.
+
+Every page is asked for through the whole WSGI application, as a signed-in person's browser would.
+"""
+
+import os
+import re
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from statistics import quantiles
+from time import perf_counter
+
+import django
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+django.setup()
+
+from django.conf import settings  # noqa: E402
+from django.db import connection, connections, transaction  # noqa: E402
+from django.test import Client, override_settings  # noqa: E402
+
+from bench.figures import Figures  # noqa: E402
+from billing.models import Invoice  # noqa: E402
+from billing.services import drafts, rating  # noqa: E402
+from billing.services.showcase import prices  # noqa: E402
+from broker.models import Gpu, Lease, Offering  # noqa: E402
+from broker.services import catalogue, inventory  # noqa: E402
+from broker.services.inventory import Rack  # noqa: E402
+from ports import clock  # noqa: E402
+from tenants.models import Tenant, User  # noqa: E402
+from tenants.services import projects, tenants  # noqa: E402
+from tenants.services.actors import SYSTEM  # noqa: E402
+from tenants.services.walls import as_tenant  # noqa: E402
+
+HERE = Path(__file__).parent
+OVER, LIVE, WAITING = 8_000, 2_000, 100
+NODES = 36  # of eight cards: seven slices each hold what runs, and a few cards stay free
+ROUNDS, WARM_UP = 30, 3
+MOST_MS, MOST_BYTES = 200, 100_000
+
+
+def build() -> Tenant:
+    """Make the fleet, the prices, the tenant, and its leases with all that was charged for them."""
+    now = clock.now()
+    with transaction.atomic():
+        catalogue.load_gpu_models()
+        inventory.add_simulated([Rack("north-1", "eu-north", "H100-80GB", nodes=NODES)], now=now)
+        catalogue.derive_offerings(now=now)
+        Offering.objects.update(state="published")
+        prices.publish_all(since=now - timedelta(days=90), actor=SYSTEM, now=now)
+        owner = User.objects.create_user("bench@example.org", joined_at=now)
+        tenant, root = tenants.create(
+            name="Bench", owner=owner, actor=SYSTEM, now=now, time_zone="Europe/Berlin"
+        )
+        places = [projects.create(parent=root, name=f"p{n}", actor=SYSTEM, now=now).pk for n in range(8)]
+    sold = Offering.objects.filter(profile="1g.10gb", price_class="on_demand")
+    wanted = {
+        "tenant": tenant.pk,
+        "projects": places,
+        "places": len(places),
+        "offerings": [offering.pk for offering in sold],
+        "kinds": len(sold),
+        "over": OVER,
+        "live": LIVE,
+        "waiting": WAITING,
+        "gpus": list(Gpu.objects.order_by("node__name", "index").values_list("pk", flat=True)),
+        "user": owner.pk,
+        "email": owner.email,
+        "now": now,
+    }
+    with as_tenant(tenant.pk), connection.cursor() as cursor:
+        cursor.execute((HERE / "leases.sql").read_text(), wanted)
+    rating.rate(now=now)
+    with as_tenant(tenant.pk):
+        drafts.refresh(tenant, now=now)
+    with connections["owner"].cursor() as cursor:
+        cursor.execute("VACUUM ANALYZE")
+    return tenant
+
+
+def pages(tenant: Tenant) -> dict[str, str]:
+    """Return the address of every page, by its name."""
+    with as_tenant(tenant.pk):
+        active = Lease.objects.filter(state="active").order_by("pk")[0].pk
+        invoice = Invoice.objects.order_by("-pk")[0].pk
+    return {
+        "home": "/",
+        "catalogue": "/catalogue/",
+        "launch": "/launch/",
+        "leases": "/leases/",
+        "leases_all": "/leases/?state=all",
+        "lease": f"/leases/{active}/",
+        "queue": "/queue/",
+        "spend": "/spend/",
+        "spend_months": "/spend/?by=month&group=project",
+        "invoices": "/invoices/",
+        "invoice": f"/invoices/{invoice}/",
+        "explained": f"/invoices/{invoice}/?line=1",
+    }
+
+
+def timed(client: Client, address: str) -> tuple[float, int]:
+    """Return the p95 of the time to the answer in milliseconds, and the page's bytes before compression."""
+    took: list[float] = []
+    for n in range(ROUNDS + WARM_UP):
+        begun = perf_counter()
+        answer = client.get(address)
+        passed = perf_counter() - begun
+        if answer.status_code != 200:
+            raise RuntimeError(f"{address} answered {answer.status_code}")
+        if n >= WARM_UP:
+            took.append(passed * 1000)
+    return quantiles(took, n=20)[-1], len(answer.content)
+
+
+def first_load(client: Client) -> int:
+    """Return the bytes that a browser which has nothing yet gets for the home page, compressed as it asks for."""
+    seen: set[str] = set()
+
+    def get(address: str) -> tuple[int, str]:
+        answer = client.get(address, headers={"Accept-Encoding": "gzip"})
+        body = b"".join(answer) if answer.streaming else answer.content
+        plain = client.get(address)
+        text = b"".join(plain) if plain.streaming else plain.content
+        return len(body), text.decode("utf-8", "replace")
+
+    size, page = get("/")
+    for address in linked(page):
+        if address not in seen:
+            seen.add(address)
+            more, text = get(address)
+            size += more
+            for font in re.findall(r'url\("\.\./(vendor/[^"]+)"\)', text) if address.endswith(".css") else ():
+                if f"/static/{font}" not in seen and "mono" not in font:
+                    seen.add(f"/static/{font}")
+                    size += get(f"/static/{font}")[0]
+    return size
+
+
+def linked(page: str) -> Iterator[str]:
+    """Yield the addresses of what the page loads by itself, and its icons."""
+    yield from re.findall(r'(?:src|href)="(/static/[^"#]+)', page)
+
+
+def main() -> None:
+    figures = Figures("face")
+    tenant = build()
+    client = Client()
+    client.force_login(
+        User.objects.get(email="bench@example.org"), backend=settings.AUTHENTICATION_BACKENDS[0]
+    )
+    with override_settings(ALLOWED_HOSTS=["testserver"]):
+        for name, address in pages(tenant).items():
+            p95, size = timed(client, address)
+            figures.most(f"{name}_ttfb_p95", p95, unit="ms", at_most=MOST_MS)
+            figures.most(f"{name}_bytes", size, unit="B", at_most=MOST_BYTES)
+        figures.most("first_load", first_load(client), unit="B", at_most=MOST_BYTES)
+    figures.leave()
+
+
+if __name__ == "__main__":
+    main()
