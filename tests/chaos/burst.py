@@ -7,10 +7,12 @@ import argparse
 import random
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from tests.chaos import recovery
 from tests.chaos.checks import CHECKS, Check, Evidence
@@ -31,8 +33,9 @@ EACH_ONCE = (
 # Neighbours differ: what is killed again before it has lived for a while counts as unable to live.
 FULL = (*EACH_ONCE, "relay", *EACH_ONCE, "beat", "PostgreSQL", "web", *EACH_ONCE)
 MIX = (("1g.10gb", 1), ("1g.10gb", 1), ("1g.10gb", 2), ("2g.20gb", 1), ("3g.40gb", 1), ("card", 1))
+DRILLS = ("worker with its children", "Valkey and its file", "PostgreSQL")
 SHORT_S, LONG_S = 60, 3600
-CALM_S = 90.0
+CALM_S = 120.0
 
 
 @dataclass
@@ -45,7 +48,9 @@ class Burst:
     gap_s: float
     chance: random.Random
     say: Callable[[str], None] = print
+    drills: Sequence[str] = ()
     kills: list[Kill] = field(default_factory=list)
+    homes: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         world = self.running.world
@@ -62,37 +67,59 @@ class Burst:
             "project": world["project"],
             "offering": world["offerings"][profile],  # type: ignore[index]
             "quantity": quantity,
-            "max_duration_s": SHORT_S if self.chance.random() < 0.15 else LONG_S,
+            # Early ones may be short: they end by themselves while the storm goes on.
+            "max_duration_s": SHORT_S if number < self.count // 2 and self.chance.random() < 0.3 else LONG_S,
         }
         return Launch(number, f"key-{number}-{self.chance.randrange(10**9)}", body)
 
     def storm(self, pool: ThreadPoolExecutor) -> None:
         """Wave after wave: launches and releases set out, something dies while they are on their way."""
-        waves = len(self.plan)
-        for number, kind in enumerate(self.plan):
-            wave = self.launches[number * self.count // waves : (number + 1) * self.count // waves]
-            landed = self.client.landed
-            self._send(pool, wave)
-            self._kill(kind, after=landed + self.chance.randrange(max(len(wave) // 2, 1)))
+        waves = self._waves()
+        for wave, kind in zip(waves, self.plan, strict=False):
+            self._strike(pool, wave, kind)
             time.sleep(self.gap_s * self.chance.uniform(0.7, 1.3))
 
-    def _send(self, pool: ThreadPoolExecutor, wave: Sequence[Launch]) -> None:
+    def drill(self, pool: ThreadPoolExecutor) -> None:
+        """One kill at a time, with nothing else wrong: how long until everything is home?"""
+        for wave, kind in zip(self._waves()[len(self.plan) :], self.drills, strict=True):
+            self._strike(pool, wave, kind)
+            self.homes[kind] = self.calm()
+
+    def _waves(self) -> list[list[Launch]]:
+        count = len(self.plan) + len(self.drills)
+        return [
+            self.launches[number * self.count // count : (number + 1) * self.count // count]
+            for number in range(count)
+        ]
+
+    def _strike(self, pool: ThreadPoolExecutor, wave: Sequence[Launch], kind: str) -> None:
+        provisioning, landed = self.history.standing().provisioning, self.client.landed
         for launch in wave:
             self.pending.append(pool.submit(self.client.launch, launch))
             if self.chance.random() < 0.1:  # somebody impatient sends the same again at once
                 self.pending.append(pool.submit(self.client.launch, launch))
-        known = [launch for launch in self.launches if launch.acknowledged and not launch.released]
-        for launch in self.chance.sample(known, len(known) // 6):
-            self.pending.append(pool.submit(self.client.release, launch))
-
-    def _kill(self, kind: str, *, after: int) -> None:
-        provisioning = self.history.standing().provisioning
-        end = time.monotonic() + 5
-        while (self.client.landed < after or not self.client.in_flight) and time.monotonic() < end:
-            time.sleep(0.001)
+        self._release_some(pool)
+        self._wait_for_traffic(landed + self.chance.randrange(len(wave) // 3 + 1))
         kill = self.nemesis.kill(kind, in_flight=self.client.in_flight, provisioning=provisioning)
         self.kills.append(kill)
         self.say(f"killed {kind}: {kill.in_flight} requests in flight, {provisioning} leases provisioning")
+
+    def _wait_for_traffic(self, landed: int) -> None:
+        """Wait until some requests have landed and others are on their way."""
+        began = time.monotonic()
+        while (waited := time.monotonic() - began) < 5:
+            wanted = 3 if waited < 0.5 else 1
+            if self.client.landed >= landed and self.client.in_flight >= wanted:
+                return
+            time.sleep(0.001)
+
+    def _release_some(self, pool: ThreadPoolExecutor) -> None:
+        """End some of those that are meant to end in the storm, whatever they are doing."""
+        meant = [
+            one for one in self.launches if one.number % 4 == 0 and one.acknowledged and not one.released
+        ]
+        for launch in self.chance.sample(meant, (len(meant) + 1) // 2):
+            self.pending.append(pool.submit(self.client.release, launch))
 
     def calm(self) -> float:
         """Wait until every intent is answered and every lease stands still; return how long since the last kill."""
@@ -117,22 +144,26 @@ class Burst:
     def run(self) -> list[Check]:
         """Storm, calm, home, and the account of it."""
         self.history.remember_pods()
+        knocking = threading.Thread(target=self.client.knock)
+        knocking.start()
         with ThreadPoolExecutor(THREADS) as pool:
             try:
                 self.storm(pool)
                 took = self.calm()
                 self.send_home(pool)
-            except BaseException:
+                self.drill(pool)
+                self.send_home(pool)
+            finally:
                 self.client.giving_up.set()
-                raise
+                knocking.join()
+        self.client.close()
         self.running.run("tests.chaos.rate")
         self.evidence = Evidence(self.launches, self.client.answers, self.history)
         return [
             *(check(self.evidence) for check in CHECKS),
-            recovery.api(self.kills, self.client.answers),
+            recovery.api(self.kills, self.client.knocks),
             recovery.work(self.kills, self.history),
-            recovery.home(self.kills, self.history),
-            recovery.calm(took),
+            *(recovery.home(kind, took) for kind, took in {"the storm": took, **self.homes}.items()),
         ]
 
     def verdict(self) -> str:
@@ -144,12 +175,23 @@ class Burst:
         )
 
 
+def quick(running: Running, launches: int, chance: random.Random) -> Burst:
+    """A small storm: each kind of kill once."""
+    return Burst(running, launches, EACH_ONCE, 1.5, chance)
+
+
+def full(running: Running, launches: int, chance: random.Random) -> Burst:
+    """A storm of every kind of kill, three times over, and then one kill at a time."""
+    return Burst(running, launches, FULL, 4.0, chance, drills=DRILLS)
+
+
 def options() -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(prog="python -m tests.chaos.burst")
     parser.add_argument("--launches", type=int, default=200)
     parser.add_argument("--seed", type=int, default=None, help="what is launched, released and killed when")
     parser.add_argument("--quick", action="store_true", help="kill each kind once, in quick succession")
+    parser.add_argument("--logs", type=Path, help="where to keep the product's logs")
     return parser.parse_args()
 
 
@@ -159,10 +201,9 @@ def main() -> int:
     seed = random.SystemRandom().randrange(10**6) if chosen.seed is None else chosen.seed
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the product ends with us
     began = time.monotonic()
-    with product(nodes=2 if chosen.launches > 60 else 1) as running:
+    with product(nodes=2 if chosen.launches > 60 else 1, keep_logs=chosen.logs) as running:
         print(f"seed {seed}; the product is ready after {time.monotonic() - began:.1f} s", flush=True)
-        plan, gap_s = (EACH_ONCE, 2.0) if chosen.quick else (FULL, 4.0)
-        burst = Burst(running, chosen.launches, plan, gap_s, random.Random(seed))
+        burst = (quick if chosen.quick else full)(running, chosen.launches, random.Random(seed))
         checks = burst.run()
         burst.history.close()
     for check in checks:

@@ -205,9 +205,11 @@ def outbox(seen: Evidence) -> Check:
 def answered(seen: Evidence) -> Check:
     """While something was away the API said so: 503, or no answer at all; never that the fault was its own."""
     counts = Counter(
-        "no answer" if a.status == 0 else f"{a.status} {a.body.get('code', '')}".strip() for a in seen.answers
+        a.body["why"].partition("(")[0] if a.status == 0 else f"{a.status} {a.body.get('code', '')}".strip()
+        for a in seen.answers
     )
-    known = {"no answer", "200", "202", "503 busy", "409 idempotency-in-flight", "409 already-over"}
+    refused = {"ConnectionRefusedError", "ConnectionResetError", "RemoteDisconnected", "BrokenPipeError"}
+    known = refused | {"200", "202", "503 busy", "409 idempotency-in-flight", "409 already-over"}
     return Check(
         "every answer was clear",
         set(counts) <= known,

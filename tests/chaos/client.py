@@ -12,6 +12,7 @@ from typing import Any
 NO_ANSWER = 0
 LATER = {NO_ANSWER, 500, 502, 503, 504}  # 500 is a fault of ours, and is counted as one
 TIMEOUT_S = 15.0
+KEPT_S = 1.0  # the server hangs up on who is silent for two seconds
 JSON = "application/json"
 
 
@@ -61,9 +62,11 @@ class Client:
     def __init__(self, port: int, token: str) -> None:
         self.port, self.token = port, token
         self.answers: list[Answer] = []
+        self.knocks: list[Answer] = []  # of somebody who only wants to know whether it is there
         self.patience_s = 90.0
         self.giving_up = threading.Event()
         self._own = threading.local()
+        self._lines: list[http.client.HTTPConnection] = []
         self.started = self.landed = 0  # requests that change something
         self._counting = threading.Lock()
 
@@ -89,8 +92,13 @@ class Client:
         finally:
             with self._counting:
                 self.landed += changes
-        self.answers.append(answer)
+        (self.answers if changes else self.knocks).append(answer)
         return answer
+
+    def knock(self) -> None:
+        """Read something five times a second until the end."""
+        while not self.giving_up.wait(0.2):
+            self.once("GET", "leases?limit=1")
 
     def _exchange(self, method: str, path: str, body: str, headers: Mapping[str, str], sent: float) -> Answer:
         line = self._line()
@@ -113,8 +121,12 @@ class Client:
         )
 
     def _line(self) -> http.client.HTTPConnection:
+        if time.monotonic() - getattr(self._own, "used", 0.0) > KEPT_S:
+            self._hang_up()
+        self._own.used = time.monotonic()
         if getattr(self._own, "line", None) is None:
             self._own.line = http.client.HTTPConnection("127.0.0.1", self.port, timeout=TIMEOUT_S)
+            self._lines.append(self._own.line)
         line: http.client.HTTPConnection = self._own.line
         return line
 
@@ -122,6 +134,12 @@ class Client:
         if getattr(self._own, "line", None) is not None:
             self._own.line.close()
             self._own.line = None
+
+    def close(self) -> None:
+        """Hang up for every thread."""
+        self.giving_up.set()
+        for line in self._lines:
+            line.close()
 
     def insist(
         self,

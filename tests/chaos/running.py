@@ -111,23 +111,21 @@ def start(data: Path, port: int, *, nodes: int) -> Running:
 
 
 @contextmanager
-def product(*, nodes: int = 2) -> Iterator[Running]:
-    """Start a new product, hand it out, take it away with everything it wrote."""
+def product(*, nodes: int = 2, keep_logs: Path | None = None) -> Iterator[Running]:
+    """Start a new product, hand it out, take it away with everything it wrote, but for logs that are wanted."""
     data = empty_folder()
     running = start(data, free_ports(), nodes=nodes)
     try:
         running.until_ready()
         yield running
-    except BaseException:
-        if keep := os.environ.get("CHAOS_KEEP_LOGS"):
-            shutil.copytree(data / "logs", keep, dirs_exist_ok=True)
-            shutil.copy(data / "product.out", keep)
-        raise
     finally:
         try:
             if running.popen.poll() is None:
                 running.stop()
         finally:
+            if keep_logs:
+                shutil.copytree(data / "logs", keep_logs, dirs_exist_ok=True)
+                shutil.copy(data / "product.out", keep_logs)
             shutil.rmtree(data, ignore_errors=True)
             shutil.rmtree(sockets_for(data), ignore_errors=True)
 
