@@ -39,7 +39,9 @@ class Operator(BaseSettings):
     )
     data_dir: Path = Field(default=Path("build/data"), description="Where the product may keep files.")
     token_environment: str = Field(
-        default="live", pattern="^[a-z]{1,12}$", description="Stands in every API token: gpb_live_…, gpb_test_…"
+        default="live",
+        pattern="^[a-z]{1,12}$",
+        description="Stands in every API token: gpb_live_…, gpb_test_…",
     )
     debug: bool = Field(default=False, description="Never in production: shows tracebacks to visitors.")
     secure_cookies: bool = Field(
@@ -69,7 +71,9 @@ class Operator(BaseSettings):
     )
 
     new_tenant_units: int = Field(
-        default=14, ge=0, description="Compute slices a new tenant may hold at once, until operators say more."
+        default=14,
+        ge=0,
+        description="Compute slices a new tenant may hold at once, until operators say more.",
     )
     max_lease_hours: int = Field(default=24 * 30, description="The longest a lease may be asked for.")
     provision_timeout_s: int = Field(

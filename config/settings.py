@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from broker.domain.states import EndReason, LeaseState
 from config.logs import LOGGING as LOGGING
 from config.operator import operator
 
@@ -230,6 +231,13 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_DIST": "SIDECAR",
     "REDOC_DIST": "SIDECAR",
     "COMPONENT_SPLIT_REQUEST": True,
+    "ENUM_NAME_OVERRIDES": {
+        "LeaseState": [state.value for state in LeaseState],
+        "EndReason": [reason.value for reason in EndReason],
+        "QuotaKind": "tenants.models.quotas.QuotaKind.choices",
+        "NodeState": "broker.models.inventory.NodeState",
+        "OfferingState": "broker.models.offerings.OfferingState",
+    },
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
         "config.openapi.every_answer_may_be_a_problem",

@@ -4,6 +4,8 @@ from typing import Any
 
 from allauth.account.adapter import DefaultAccountAdapter
 from allauth.account.views import LoginView, SignupView
+from django.contrib.sites.shortcuts import get_current_site
+from django.db import transaction
 from django.http import HttpRequest
 from django.urls import reverse
 
@@ -20,6 +22,16 @@ class Adapter(DefaultAccountAdapter):  # type: ignore[misc]
 
     def clean_email(self, email: str) -> str:
         return str(super().clean_email(email)).lower()
+
+    def send_mail(self, template_prefix: str, email: str, context: dict[str, Any]) -> None:
+        """Send once the request's transaction has ended: no mail server is waited for inside it."""
+        around = {"request": self.request, "email": email, "current_site": get_current_site(self.request)}
+        letter = self.render_mail(template_prefix, email, {**around, **context})
+
+        def post() -> None:
+            letter.send()
+
+        transaction.on_commit(post, robust=True)
 
     def save_user(self, request: HttpRequest, user: User, form: Any, commit: bool = True) -> User:
         """Keep a new person; somebody without an invitation becomes owner of a tenant of their own."""

@@ -29,7 +29,9 @@ def test_ready_says_what_is_missing() -> None:
 def test_ready_is_ready_with_a_queue(valkey_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from config.celery import app
 
-    monkeypatch.setattr(health.doorbell, "current_app", app.__class__("probe", broker=valkey_url, set_as_current=False))
+    monkeypatch.setattr(
+        health.doorbell, "current_app", app.__class__("probe", broker=valkey_url, set_as_current=False)
+    )
     answer = Client().get("/ready")
     assert (answer.status_code, answer.json()["missing"]) == (200, {})
 
