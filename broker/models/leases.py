@@ -18,7 +18,7 @@ from tenants.services.actors import SYSTEM, Actor
 
 
 class StaleLease(Exception):
-    """Somebody was faster: the row is no longer in the state it was read in."""
+    """Somebody was faster: the row is no longer in the state, or on the terms, it was read in."""
 
 
 class LeaseQuerySet(models.QuerySet["Lease"]):
@@ -87,7 +87,9 @@ class Lease(TenantOwned):
             models.Index(fields=["project", "-id"], name="lease_of_project"),
             models.Index(fields=["due_at"], name="lease_due", condition=Q(due_at__isnull=False)),
             models.Index(fields=["offering", "id"], name="lease_queue", condition=Q(state="queued")),
-            models.Index(fields=["ended_at"], name="lease_ended"),  # live ones are the nulls: what matters lately
+            models.Index(
+                fields=["ended_at"], name="lease_ended"
+            ),  # live ones are the nulls: what matters lately
         ]
 
     def __str__(self) -> str:
@@ -117,7 +119,7 @@ class Lease(TenantOwned):
         at = max(now.replace(microsecond=0), self.at)  # the chain never runs backwards
         steps = list(self._steps(states, at=at, actor=actor, reason=reason, cause=cause))
         fields = {"state": steps[-1].after, "seq": steps[-1].seq, "at": at, **changes}
-        if not move(self, fields, steps, seen=(self.pk, self.state, self.seq)):
+        if not move(self, fields, steps, seen=(self.pk, self.state, self.seq, self.max_duration_s)):
             raise StaleLease(self.pk)
         for name, value in fields.items():
             setattr(self, name, value)

@@ -5,10 +5,12 @@ from typing import Any
 
 from django.db import connection, models
 
-# The ledger is only written where the row was still as it was read.
+# The ledger is only written where the row was still as it was read. An extension writes no step but always lets
+# the lease last longer, so its length tells whether the terms it was judged by still hold.
 MOVE = """
 WITH moved AS (
-  UPDATE broker_lease SET version = version + 1, {assignments} WHERE id = %s AND state = %s AND seq = %s RETURNING id
+  UPDATE broker_lease SET version = version + 1, {assignments}
+   WHERE id = %s AND state = %s AND seq = %s AND max_duration_s = %s RETURNING id
 )
 INSERT INTO broker_transition ({columns})
 SELECT step.* FROM (VALUES {rows}) AS step ({columns}) WHERE EXISTS (SELECT FROM moved)
@@ -20,9 +22,9 @@ def move(
     changes: Mapping[str, object],
     steps: Sequence[models.Model],
     *,
-    seen: tuple[str, str, int],
+    seen: tuple[str, str, int, int],
 ) -> bool:
-    """Write a lease's changed columns and the rows of its ledger; False when (id, state, seq) was not so any more."""
+    """Write a lease's changed columns and the rows of its ledger; False when `seen` is so no more."""
     columns, written = _columns(steps[0]), [value for step in steps for value in _values(step)]
     fields = {field.name: field for field in lease._meta.concrete_fields}
     assigned = [(fields[name], value) for name, value in changes.items()]

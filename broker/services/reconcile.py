@@ -47,8 +47,8 @@ def step(lease_id: str, tenant_id: str, *, now: datetime) -> None:
         lease = Lease.objects.select_related("offering").filter(pk=lease_id).first()
         if lease is None or lease.state == S.RELEASED:
             return
-        if _over(lease, now):
-            ending.release(lease, reason=EndReason.EXPIRED, now=now, at=lease.ends_at or lease.end_date)
+        if ending.is_over(lease, now):
+            ending.release(lease, reason=EndReason.EXPIRED, now=now, at=ending.end_of_term(lease))
             return
         if lease.state == S.QUEUED and placing.is_first(lease) and not placing.place(lease, now=now):
             return
@@ -60,11 +60,6 @@ def step(lease_id: str, tenant_id: str, *, now: datetime) -> None:
         _work(lease, order, now)
     elif lease.state == S.QUEUED:
         placing.serve(pool_of(lease.offering), now=now)
-
-
-def _over(lease: Lease, now: datetime) -> bool:
-    end = lease.ends_at if lease.active_at else lease.end_date
-    return end is not None and end <= now and lease.state in (S.QUEUED, S.PROVISIONING, S.ACTIVE)
 
 
 def _claim(lease: Lease, now: datetime) -> Order | None:

@@ -13,6 +13,7 @@ from tenants.services.actors import SYSTEM, Actor
 from tenants.services.refusals import Refused
 
 TRIES = 5
+MAY_EXPIRE = {LeaseState.QUEUED, LeaseState.PROVISIONING, LeaseState.ACTIVE}
 
 
 class AlreadyOver(Refused):
@@ -50,6 +51,8 @@ def release(
             )
         if lease.state == LeaseState.RELEASING:
             return
+        if reason is EndReason.EXPIRED and not is_over(lease, now):
+            return  # extended since somebody found it over
         try:
             _release(lease, reason=reason, now=now, actor=actor, cause=cause, at=at)
         except StaleLease:
@@ -57,6 +60,17 @@ def release(
         else:
             return
     raise StaleLease(lease.pk)
+
+
+def end_of_term(lease: Lease) -> datetime | None:
+    """Return when a lease must end as things stand: before it is active only a fixed date ends it."""
+    return lease.ends_at if lease.active_at else lease.end_date
+
+
+def is_over(lease: Lease, now: datetime) -> bool:
+    """Tell whether a lease's time is up and nobody has ended it yet."""
+    end = end_of_term(lease)
+    return end is not None and end <= now and LeaseState(lease.state) in MAY_EXPIRE
 
 
 def _release(

@@ -20,6 +20,7 @@ BATCH = 5000
 PATIENCE = timedelta(hours=1)
 LOOK_AGAIN = timedelta(seconds=10)
 GUARDS = {"one_lease_per_place", "one_isolation_per_card", "no_strangers_on_a_soft_card"}
+AS_IT_STANDS = ["state", "seq", "at", "generation", "version", "max_duration_s", "end_date", "quota_uses"]
 Wants = tuple[
     str, str, int, bool
 ]  # tenant, offering, quantity, same node: of two equals, both fit or neither
@@ -112,11 +113,11 @@ def place(lease: Lease, *, now: datetime) -> bool:
                 if _hold(lease, seating, now):
                     return True
         except StaleLease:
-            return False
+            pass  # it ended, was placed, or only was extended: what it is now decides
         except IntegrityError as error:
             if getattr(error.__cause__, "diag").constraint_name not in GUARDS:  # noqa: B009
                 raise
-        lease.refresh_from_db(fields=["state", "seq", "at", "generation", "version"])
+        lease.refresh_from_db(fields=AS_IT_STANDS)
         if lease.state != LeaseState.QUEUED:
             return False
     # Somebody was faster every time; there may be room yet, so look again soon.
