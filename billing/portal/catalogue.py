@@ -61,7 +61,7 @@ def catalogue(request: PageRequest) -> HttpResponse:
         "csv": varied(request, format="csv"),
         "may_write": may(request, "leases.write"),
         "now": request.now,
-        "call": calls.get("/offerings?expand=availability"),
+        "call": calls.get("/offerings"),
     }  # fmt: skip
     return render(request, "billing/catalogue.html", context)
 

@@ -3,6 +3,10 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from django.urls import reverse
+
+from billing.domain.money import Money
+from billing.models import Invoice
 from billing.portal.pages import Scope
 from broker.domain.states import EndReason, LeaseState
 from broker.models import Lease, Transition
@@ -24,23 +28,52 @@ ENDS = {
 class Event:
     """One thing that happened, and the shape of its news."""
 
-    lease_id: str
+    url: str
     name: str
     words: str
     state: str
     at: datetime
 
 
-def recent(scope: Scope) -> list[Event]:
-    """Return the latest steps worth telling, newest first; two queries."""
+def recent(scope: Scope, *, money: bool) -> list[Event]:
+    """Return the latest news, newest first; two queries, and one for invoices where they may be seen."""
+    found = [*steps_of(scope), *(finalized(scope) if money else [])]
+    return sorted(found, key=lambda event: event.at, reverse=True)[:SHOWN]
+
+
+def finalized(scope: Scope) -> list[Event]:
+    """Return the latest invoice that became final."""
+    rows = Invoice.objects.filter(tenant=scope.tenant, finalized_at__isnull=False).order_by("-finalized_at")
+    return [
+        Event(
+            reverse("invoice", args=[invoice.pk]),
+            f"Invoice {invoice}",
+            f"is final, {Money(invoice.total, invoice.currency)}",
+            invoice.status,
+            invoice.finalized_at or scope.tenant.created_at,
+        )
+        for invoice in rows[:1]
+    ]
+
+
+def steps_of(scope: Scope) -> list[Event]:
+    """Return the latest steps of leases that are worth telling."""
     steps = Transition.objects.filter(tenant_id=scope.tenant.pk)
     if not scope.whole:
         steps = steps.filter(project_id__in=scope.projects().values("pk"))
-    told = [(step, words) for step in steps.order_by("-xid", "-position")[:READ] if (words := tell(step))][
-        :SHOWN
+    latest = [(step, tell(step)) for step in steps.order_by("-xid", "-position")[:READ]]
+    told = [(step, words) for step, words in latest if words][:SHOWN]
+    names = dict(Lease.objects.filter(pk__in={step.lease_id for step, _ in told}).values_list("pk", "name"))
+    return [
+        Event(
+            reverse("lease", args=[step.lease_id]),
+            names.get(step.lease_id, step.lease_id),
+            words,
+            step.after,
+            step.at,
+        )
+        for step, words in told
     ]
-    names = dict(Lease.objects.filter(pk__in={s.lease_id for s, _ in told}).values_list("pk", "name"))
-    return [Event(s.lease_id, names.get(s.lease_id, s.lease_id), words, s.after, s.at) for s, words in told]
 
 
 def named(step: Transition) -> str:

@@ -57,7 +57,7 @@ def launch(request: PageRequest) -> HttpResponse:
         "classes": classes(all_items, each),
         "images": wishes.IMAGES,
         "quote": quote,
-        "others": rail.others(request, quote, all_items),
+        "others": quote.others,
         "refused": refused,
         "stuck": bool(refused or wish.errors),
         "may_write": may(request, "leases.write"),
@@ -96,8 +96,10 @@ def pick(items: list[Item], wish: wishes.Wish) -> Sold | None:
             chosen = next(s for s in item.terms.values() if s.offering.pk == wish.offering)
             return item.terms.get(wish.price_class, chosen)
     free = [item for item in items if item.free and item.nano_per_hour is not None]
-    slices = [item for item in free if item.offering.isolation != "device"]
-    found = next(iter(slices or free or items), None)
+    # Half a card or less suits most first tries; of equal ones, what there is most of.
+    small = sorted((item for item in free if item.size * 2 <= item.grid), key=lambda i: (-i.size, -i.free))
+    best = [item for item in small if item.offering.gpu_model_id == free[0].offering.gpu_model_id]
+    found = next(iter(best or small or free or items), None)
     return found.terms.get(wish.price_class, found.first) if found else None
 
 

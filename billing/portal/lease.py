@@ -53,6 +53,7 @@ def lease(request: PageRequest, pk: str) -> HttpResponse:
         "ending": row.lease.state in ENDING,
         "extensions": extensions(row),
         "call": calls.get(f"/leases/{row.lease.pk}"),
+        "call_transitions": calls.get(f"/leases/{row.lease.pk}/transitions"),
         "call_release": calls.post(f"/leases/{row.lease.pk}/release", {}),
     }
     return render(request, "billing/lease.html", shown)

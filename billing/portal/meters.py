@@ -25,15 +25,16 @@ HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 
 @dataclass(frozen=True)
 class Month:
-    """What has been spent this month, against last month's same stretch and against the burn quota."""
+    """What has been spent this month, against last month's same stretch, and the burn against its quota."""
 
     name: str
+    past: str  # the month before
     day: int
     days: int
     spent: int  # minor units
     before: int  # minor units, the same stretch of last month
     burn: int  # 10⁻⁹ units per hour, now
-    limit: int | None  # minor units: the burn quota all month long
+    held: int  # 10⁻⁹ units per hour that starting and waiting leases have taken of the quota already
     ceiling: int | None  # 10⁻⁹ units per hour: the burn quota
     currency: str
 
@@ -42,9 +43,14 @@ class Month:
         return f"day {self.day} of {self.days}"
 
     @property
+    def ring_note(self) -> str:
+        places = exponent_of(self.currency)
+        return f"of {written(half_up(self.ceiling or 0, NANO // 10**places), self.currency)}/h"
+
+    @property
     def ring_words(self) -> str:
-        share = f"{self.spent * 100 // self.limit} %" if self.limit else "nothing"
-        return f"{share} of what the burn quota allows in {self.name} is spent, {self.note}"
+        share = self.burn * 100 // self.ceiling if self.ceiling else 0
+        return f"{share} % of the burn quota is running, {self.held * 100 // (self.ceiling or 1)} % is held"
 
     @property
     def change(self) -> str:
@@ -121,20 +127,22 @@ def month(request: PageRequest, bars: Sequence[Bar]) -> Month:
     tenant, now = request.tenant, request.now
     present = month_of(tenant.time_zone, now)
     past = month_of(tenant.time_zone, present.start - HOUR)
+    here = now.astimezone(ZoneInfo(tenant.time_zone))
     places, ids = exponent_of(tenant.currency), request.scope.ids
-    hours = (present.end - present.start) // HOUR
-    ceiling = next((bar.limit for bar in bars if bar.kind == QuotaKind.BURN), None)
+    ceiling = next((bar for bar in bars if bar.kind == QuotaKind.BURN), None)
+    burn = burning(request.scope, now=now)
     return Month(
-        name=month_name[now.astimezone(ZoneInfo(tenant.time_zone)).month],
-        day=now.astimezone(ZoneInfo(tenant.time_zone)).day,
+        name=month_name[here.month],
+        past=month_name[(here.month - 2) % 12 + 1],
+        day=here.day,
         days=(present.end - present.start + DAY / 2) // DAY,
         spent=spent(request.scope, now=now),
         before=to_minor(
             spend.between(tenant, past.start, same_stretch(past, now - present.start), ids), places
         ),
-        burn=burning(request.scope, now=now),
-        limit=ceiling * hours * 10**places // NANO if ceiling else None,
-        ceiling=ceiling,
+        burn=burn,
+        held=max(ceiling.used - burn, 0) if ceiling else 0,
+        ceiling=ceiling.limit if ceiling else None,
         currency=tenant.currency,
     )
 

@@ -9,8 +9,11 @@ from billing.domain.pricing import at_most
 from billing.portal import meters, seats
 from billing.portal.pages import PageRequest
 from billing.portal.seats import Drawing
-from billing.portal.shelf import Item, Sold
+from billing.portal.shelf import Sold
+from billing.services import alternatives
+from billing.services.alternatives import Alternative
 from billing.services.prices import NoPrice
+from broker.models import Lease
 from broker.services import capacity
 from broker.services.catalogue import profile_of
 from broker.services.leases import request as asking
@@ -21,6 +24,7 @@ from tenants.services.refusals import Invalid, QuotaExceeded, Refused
 
 FEW = 5  # starts below which a distribution says nothing
 BARS = 14
+ICONS = {"spot": "coin-euro", "cheaper": "arrow-down-right", "faster": "bolt"}
 CENTURY = timedelta(days=36_525)  # no lease may last so long; the form says so, the clock need not break
 
 
@@ -96,29 +100,37 @@ def quote(request: PageRequest, each: Sold, wanted: Wanted) -> Quote:
     seating = (
         capacity.preview(offering, quantity=wanted.quantity, same_node=wanted.same_node) if possible else None
     )
+    lease, refused = judged(request, wanted)
     bars = meters.quotas(request.project, now=request.now, currency=request.tenant.currency)
+    cost = most(each, wanted, request.tenant.currency)
     return Quote(
         sold=each,
         wanted=wanted,
         currency=request.tenant.currency,
         nano_per_hour=nano,
-        most=most(each, wanted, request.tenant.currency),
+        most=cost,
         units=offering.milli_units * wanted.quantity,
         quota=next((bar for bar in bars if bar.kind == QuotaKind.UNITS), None),
         drawings=tuple(seats.previewed(seating, profile=profile_of(offering).name)) if seating else (),
         fits=seating is not None,
         starts=distribution(starts(request.tenant.pk, offering)),
         ends=earliest_end(request, wanted),
-        refused=foreseen(request, each, wanted, bars),
+        refused=refused or beyond(each, wanted, bars),
+        others=others(request, lease, cost, request.now) if lease and cost else (),
     )
 
 
-def foreseen(request: PageRequest, each: Sold, wanted: Wanted, bars: Sequence[meters.Bar]) -> Refused | None:
-    """Tell what would be refused on the button, without taking anything: the form first, then every quota."""
+def judged(request: PageRequest, wanted: Wanted) -> tuple[Lease | None, Refused | None]:
+    """Build the lease it would be, or say what is wrong with the request; nothing is saved."""
     try:
-        asking.build(wanted, project=request.project, actor=request.actor, now=request.now)
+        lease = asking.build(wanted, project=request.project, actor=request.actor, now=request.now)
     except Refused as refusal:
-        return refusal
+        return None, refusal
+    return lease, None
+
+
+def beyond(each: Sold, wanted: Wanted, bars: Sequence[meters.Bar]) -> Refused | None:
+    """Tell which quota the gates would find too small, without taking anything."""
     if each.nano_per_hour is None:
         return NoPrice(f"{each.offering.label} has no price yet.", fix="Choose another slice.")
     units = each.offering.milli_units * wanted.quantity
@@ -171,55 +183,25 @@ def complaint(refusal: Refused) -> tuple[str, str]:
     return place, f"{refusal.detail} {refusal.fix.text}"
 
 
-def others(request: PageRequest, asked: Quote, shelf: Sequence[Item]) -> tuple[Other, ...]:
-    """Return up to three things that could start now: on other terms, cheaper, and larger."""
-    mine = asked.sold
-    count = max(asked.wanted.quantity, 1)
-    now = [
-        s for item in shelf for s in item.terms.values() if s.free >= count and s.nano_per_hour is not None
-    ]
-    memory, price = mine.offering.memory_gb, mine.nano_per_hour or 0
-    same = [s for s in now if s.shape == mine.shape and s.offering.pk != mine.offering.pk]
-    rest = [s for s in now if s.shape != mine.shape and s.offering.price_class == mine.offering.price_class]
-    enough = [s for s in rest if s.offering.memory_gb >= memory]
-    cheaper = sorted(
-        (s for s in rest if (s.nano_per_hour or 0) < price),
-        key=lambda s: (-s.offering.memory_gb, s.nano_per_hour),
-    )
-    larger = sorted(
-        (s for s in enough if s.offering.memory_gb > memory),
-        key=lambda s: (s.nano_per_hour, s.offering.memory_gb),
-    )
-    picks: list[tuple[str, Sold]] = []
-    for icon, candidates in (
-        ("coin-euro", same),
-        (
-            "arrow-down-right",
-            sorted((s for s in cheaper if s in enough), key=lambda s: s.nano_per_hour or 0) or cheaper,
-        ),
-        ("bolt", larger),
-    ):
-        found = next((s for s in candidates if s not in [p for _, p in picks]), None)
-        if found:
-            picks.append((icon, found))
-    return tuple(other(request, icon, s, asked) for icon, s in picks)
+def others(request: PageRequest, lease: Lease, cost: Money, now: datetime) -> tuple[Other, ...]:
+    """Return what else could start now, by the rules of the API's quotes."""
+    found = alternatives.instead(lease, currency=cost.currency, cost=cost.minor, now=now)
+    return tuple(other(request, each, lease) for each in found)
 
 
-def other(request: PageRequest, icon: str, instead: Sold, asked: Quote) -> Other:
-    offering, nano = instead.offering, instead.nano_per_hour or 0
-    there, here = most(instead, asked.wanted, asked.currency), asked.most
-    same = instead.shape == asked.sold.shape
-    region = f", {offering.region}" if offering.region != asked.sold.offering.region else ""
+def other(request: PageRequest, each: Alternative, lease: Lease) -> Other:
+    offering = each.offering
     query = request.GET.copy() if request.method == "GET" else request.POST.copy()
-    for name in ("csrfmiddlewaretoken", "key"):
+    for name in ("csrfmiddlewaretoken", "key", "model"):
         query.pop(name, None)
     query["offering"], query["class"] = offering.pk, offering.price_class
+    free = f"{each.free} free now"
     return Other(
-        icon=icon,
-        words=f"The same as {instead.terms}" if same else f"{offering.label}{region}",
-        sub=f"{instead.free} free now" if same else f"{offering.memory_gb} GB, {instead.free} free now",
+        icon=ICONS[each.kind],
+        words="The same as spot" if each.kind == "spot" else offering.label,
+        sub=free if each.kind == "spot" else f"{offering.memory_gb} GB, {free}",
         url=f"?{query.urlencode()}",
-        nano_per_hour=nano * max(asked.wanted.quantity, 1),
-        more=(there.minor if there else 0) - (here.minor if here else 0),
-        currency=asked.currency,
+        nano_per_hour=each.price.nano_per_hour * lease.quantity,
+        more=each.difference_minor,
+        currency=each.price.currency,
     )

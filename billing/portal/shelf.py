@@ -112,8 +112,20 @@ def items(all_sold: Iterable[Sold]) -> list[Item]:
     for each in all_sold:
         by_shape.setdefault(each.shape, {})[each.offering.price_class] = each
     found = [item(terms) for terms in by_shape.values()]
-    return sorted(found, key=lambda i: (-i.offering.gpu_model.memory_gb, i.model, i.offering.region, -i.size,
-                                        i.offering.isolation != "device", -i.offering.milli_units))  # fmt: skip
+    dearest: dict[str, int] = {}
+    for shape in found:
+        dearest[shape.model] = max(dearest.get(shape.model, 0), shape.nano_per_hour or 0)
+    return sorted(
+        found,
+        key=lambda i: (
+            -i.offering.gpu_model.memory_gb,
+            -dearest[i.model],
+            i.offering.region,
+            -i.size,
+            i.offering.isolation != "device",
+            -i.offering.milli_units,
+        ),
+    )
 
 
 def item(terms: dict[str, Sold]) -> Item:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
+from urllib.parse import urlencode
 from zoneinfo import ZoneInfo
 
 from django.http import HttpResponse
@@ -94,7 +95,7 @@ def spend(request: PageRequest) -> HttpResponse:
         "project": request.project,
         "csv": varied(request, format="csv"),
         "now": now,
-        "call": calls.get(f"/usage?from={borders[0]:%Y-%m-%d}&to={end:%Y-%m-%d}&group_by={group}"),
+        "call": calls.get("/usage?" + urlencode(same(request, borders, until, group))),
     }
     return render(request, "billing/spend.html", context)
 
@@ -176,10 +177,31 @@ def track(
         # The last day is drawn as far as it has come.
         share = min(Decimal(day), Decimal((request.now - month.start) / HOUR) / 24)
         done.append((share / whole, to_minor(total, places)))
-    limit = tally(request, past.start, past.end, group="offering").minor
+    limit = in_all(request, past, time_zone)
     ticks = tuple((Decimal(day - 1) / whole, str(day)) for day in (1, 10, 20, whole))
     word = f"{words(past, time_zone)} in all" if limit else ""
     return {"done": tuple(done), "limit": limit, "limit_word": word, "ticks": ticks}
+
+
+def same(request: PageRequest, borders: list[datetime], until: datetime, group: str) -> dict[str, str]:
+    """Return the parameters by which the API tells the same usage."""
+    zone = ZoneInfo(request.tenant.time_zone)
+    asked = {"from": f"{borders[0].astimezone(zone):%Y-%m-%d}", "group_by": group}
+    if until < request.now:
+        asked["to"] = f"{until.astimezone(zone):%Y-%m-%d}"
+    if not request.scope.whole:
+        asked["project"] = request.project.pk
+    return asked
+
+
+def in_all(request: PageRequest, past: Period, time_zone: str) -> int:
+    """Return what a past month came to: its final invoice says so, where it covers just what is shown."""
+    if request.scope.whole and not request.GET.get("class"):
+        label = f"{(past.start + timedelta(days=14)).astimezone(ZoneInfo(time_zone)):%Y-%m}"
+        final = draft(request, label)
+        if final and final.finalized_at:
+            return final.total
+    return tally(request, past.start, past.end, group="offering").minor
 
 
 def draft(request: PageRequest, label: str) -> Invoice | None:

@@ -90,10 +90,11 @@ def test_a_burn_quota_becomes_a_ring_and_its_absence_a_figure(desk: Desk) -> Non
     desk.life.lease(desk.owner, offering("1g.10gb"), max_duration_s=9 * 3600)
     desk.life.run(7200)
     assert "€2.00" in desk.read("/")
-    assert "Can reach" not in desk.read("/")
-    desk.owner.quota(QuotaKind.BURN, 2 * EURO)
+    assert "Ceiling" not in desk.read("/")
+    desk.owner.quota(QuotaKind.BURN, 4 * EURO)
     page = desk.read("/")
-    assert "Can reach €1,440" in page, "two euros an hour through the 720 hours of November"
+    assert "25 % of €4.00/h" in page
+    assert "Ceiling €4.00/h" in page
 
 
 def test_only_the_open_projects_subtree_is_shown(desk: Desk) -> None:

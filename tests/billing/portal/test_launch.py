@@ -132,7 +132,7 @@ def test_alternatives_tell_the_difference_in_money(desk: Desk) -> None:
     page = desk.read(f"/launch/?offering={offering('3g.40gb').pk}&lasts=10+h")
     assert "The same as spot" in page
     assert "−€15.00" in page
-    assert "+ €40.00" in page, "the next one with more memory is the whole card in one slice"
+    assert "+ €10.00" in page, "the 4g slice costs a euro an hour more"
 
 
 def test_a_viewer_may_look_and_not_launch(desk: Desk) -> None:
