@@ -1,5 +1,6 @@
 """Figures for Prometheus: requests by route, and what waits in the database. No tenant is ever named."""
 
+import hashlib
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -13,8 +14,21 @@ from django.http.response import HttpResponseBase
 from ports import clock
 from tenants.services.walls import as_sweep
 
+MEMORY = Path("/dev/shm")
+
+
+def place(data: Path, memory: Path = MEMORY) -> Path:
+    """Return where the counts of an installation lie: in memory, for whoever counts on a full disk is killed.
+
+    The library writes to files mapped into the process, and a page that the disk has no room for is a SIGBUS.
+    """
+    if data.is_relative_to(memory) or not os.access(memory, os.W_OK):
+        return data / "metrics"
+    return memory / f"gpubroker-{os.geteuid()}-{hashlib.sha256(bytes(data)).hexdigest()[:12]}"
+
+
 # Several web processes count together through files, in a folder named after the process that started them.
-FOLDER = Path(settings.DATA_DIR).absolute() / "metrics" / str(os.getppid())
+FOLDER = place(Path(settings.DATA_DIR).absolute()) / str(os.getppid())
 FOLDER.mkdir(parents=True, exist_ok=True)
 os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(FOLDER)
 for old in FOLDER.parent.iterdir():
