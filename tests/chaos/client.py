@@ -77,9 +77,7 @@ class Client:
 
     def once(self, method: str, path: str, body: Mapping[str, Any] | None = None, *, key: str = "") -> Answer:
         """Ask one time, and write down what came."""
-        headers = {"Authorization": f"Bearer {self.token}", "Content-Type": JSON}
-        if key:
-            headers["Idempotency-Key"] = key
+        headers = self.headers(key)
         changes = method != "GET"
         with self._counting:
             self.started += changes
@@ -94,6 +92,11 @@ class Client:
                 self.landed += changes
         (self.answers if changes else self.knocks).append(answer)
         return answer
+
+    def headers(self, key: str = "") -> dict[str, str]:
+        """Say who asks, and for which intent."""
+        named = {"Authorization": f"Bearer {self.token}", "Content-Type": JSON}
+        return named | ({"Idempotency-Key": key} if key else {})
 
     def knock(self) -> None:
         """Read something five times a second until the end."""

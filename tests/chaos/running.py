@@ -1,5 +1,6 @@
 """A running product: started in an empty folder on ports of its own, reached as its parts reach each other."""
 
+import hashlib
 import json
 import os
 import random
@@ -18,7 +19,7 @@ from pathlib import Path
 
 import psycopg
 
-from deploy.embedded import account, folders
+from deploy.embedded import folders
 from deploy.embedded.folders import CHECKOUT, sockets_for
 from deploy.embedded.listening import EPHEMERAL_FROM
 from deploy.embedded.postgres import ADMINISTRATOR
@@ -111,9 +112,9 @@ def start(data: Path, port: int, *, nodes: int) -> Running:
 
 
 @contextmanager
-def product(*, nodes: int = 2, keep_logs: Path | None = None) -> Iterator[Running]:
+def product(*, nodes: int = 2, keep_logs: Path | None = None, data: Path | None = None) -> Iterator[Running]:
     """Start a new product, hand it out, take it away with everything it wrote, but for logs that are wanted."""
-    data = empty_folder()
+    data = data or empty_folder()
     running = start(data, free_ports(), nodes=nodes)
     try:
         running.until_ready()
@@ -128,8 +129,7 @@ def product(*, nodes: int = 2, keep_logs: Path | None = None) -> Iterator[Runnin
                 shutil.copy(data / "product.out", keep_logs)
             shutil.rmtree(data, ignore_errors=True)
             shutil.rmtree(sockets_for(data), ignore_errors=True)
-
-
-def as_root() -> bool:
-    """Tell whether we may mount and may switch users."""
-    return account.unprivileged() is not None
+            for counts in Path("/dev/shm").glob(
+                f"gpubroker-*-{hashlib.sha256(bytes(data / 'files')).hexdigest()[:12]}"
+            ):
+                shutil.rmtree(counts, ignore_errors=True)

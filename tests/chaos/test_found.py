@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from datetime import timedelta
+from pathlib import Path
 from types import TracebackType
 
 import pytest
@@ -109,3 +110,14 @@ def test_any_other_failure_stays_our_mistake(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("tenants.portal.wall.transaction", breaking)
     answer = Client(raise_request_exception=False).get("/api/v1/nothing-here")
     assert (answer.status_code, answer.json()["code"]) == (500, "internal")
+
+
+def test_requests_are_counted_in_memory_where_there_is_some(tmp_path: Path) -> None:
+    from config.metrics import place  # counts from its import on
+
+    memory, elsewhere = tmp_path / "memory", tmp_path / "disk"
+    memory.mkdir()
+    assert place(elsewhere, memory).parent == memory
+    assert place(elsewhere, memory) != place(tmp_path / "another", memory)
+    assert place(memory / "of-tests", memory) == memory / "of-tests/metrics"
+    assert place(elsewhere, tmp_path / "no-such-memory") == elsewhere / "metrics"

@@ -1,0 +1,23 @@
+"""One running product for the tests that only disturb it and leave it well."""
+
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+
+from tests.chaos.disturbed import Disturbed
+from tests.chaos.running import product
+
+
+@pytest.fixture(scope="module")
+def running_product() -> Iterator[Disturbed]:
+    with product(nodes=1) as running, closing(Disturbed(running)) as disturbed:
+        disturbed.history.remember_pods()
+        yield disturbed
+
+
+@pytest.fixture
+def here(running_product: Disturbed) -> Iterator[Disturbed]:
+    """Hand out the product at rest; leave it at rest, without leases."""
+    yield running_product
+    running_product.tidy()

@@ -1,0 +1,141 @@
+"""One thing away at a time: what the API says meanwhile, and what becomes of the work."""
+
+import http.client
+import json
+import os
+import signal
+import threading
+import time
+from contextlib import suppress
+
+import psycopg
+import pytest
+
+from tests.chaos.disturbed import Disturbed
+from tests.chaos.nemesis import processes
+
+pytestmark = [pytest.mark.chaos, pytest.mark.timeout(180)]
+
+
+def test_the_api_answers_202_while_valkey_is_dead(here: Disturbed) -> None:
+    here.nemesis.kill("Valkey and its file")
+    intents = [here.intent() for _ in range(4)]
+    answers = [here.ask(intent) for intent in intents]
+    assert [answer.status for answer in answers] == [202] * 4
+    assert max(answer.at - answer.sent for answer in answers) < 2
+    for intent in intents:
+        here.until(intent, "active", within_s=60)
+
+
+def test_a_silent_valkey_keeps_no_request_waiting(here: Disturbed) -> None:
+    valkey = here.nemesis.main("valkey")
+    os.kill(valkey, signal.SIGSTOP)  # takes connections, never answers
+    try:
+        intents = [here.intent() for _ in range(4)]
+        answers = [here.ask(intent) for intent in intents]
+        time.sleep(6)  # longer than the relay waits for an answer
+        answers.append(here.ask(late := here.intent()))
+    finally:
+        os.kill(valkey, signal.SIGCONT)
+    assert [answer.status for answer in answers] == [202] * 5
+    assert max(answer.at - answer.sent for answer in answers) < 2
+    for intent in [*intents, late]:
+        here.until(intent, "active", within_s=60)
+
+
+def test_a_request_that_postgresql_died_under_is_done_once_when_it_is_sent_again(here: Disturbed) -> None:
+    intent = here.intent()
+    with suppress(psycopg.OperationalError), here.locked("broker_lease"):  # which dies with it
+        asking = threading.Thread(target=here.ask, args=[intent])
+        asking.start()
+        here.until_someone_waits()
+        killed = here.nemesis.kill("PostgreSQL")
+        asking.join(30)
+    (first,) = intent.heard
+    assert first.status in (0, 503)
+    here.client.launch(intent)
+    assert intent.heard[-1].status == 202
+    assert intent.heard[-1].at - killed.at < 10
+    assert here.count(intent) == 1
+    here.until(intent, "active", within_s=60)
+
+
+def test_an_answer_lost_on_the_way_is_given_again_and_nothing_is_done_twice(here: Disturbed) -> None:
+    intent = here.intent()
+    line = http.client.HTTPConnection("127.0.0.1", here.running.port)
+    line.request("POST", "/api/v1/leases", json.dumps(intent.body), here.client.headers(intent.key))
+    end = time.monotonic() + 10
+    while not here.count(intent):
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    line.close()
+    again = here.ask(intent)  # who hung up never saw the first answer
+    assert (again.status, again.replayed) == (202, True)
+    assert here.count(intent) == 1
+
+
+def test_a_worker_told_to_end_finishes_what_it_is_at(here: Disturbed) -> None:
+    intent, worker = here.intent(), here.nemesis.main("worker")
+    with here.locked("broker_simulatedpod"):
+        here.ask(intent)
+        here.until_someone_waits()
+        os.kill(worker, signal.SIGTERM)
+        time.sleep(1)
+        assert worker in processes(), "it left its work behind"
+    end = time.monotonic() + 10
+    while worker in processes():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    assert here.pods(intent) == 1
+    here.nemesis.main("worker", other_than=worker)
+    here.until(intent, "active", within_s=30)
+    assert here.history.rows(
+        "SELECT tries, claimed_until FROM broker_lease WHERE name = %s", intent.body["name"]
+    ) == [(0, None)]
+
+
+def test_what_a_worker_cannot_finish_in_time_another_one_does(here: Disturbed) -> None:
+    intent, worker = here.intent(), here.nemesis.main("worker")
+    with here.locked("broker_simulatedpod"):
+        here.ask(intent)
+        here.until_someone_waits()
+        os.kill(worker, signal.SIGTERM)
+        time.sleep(0.5)
+        os.kill(worker, signal.SIGQUIT)  # the grace is over
+        here.nemesis.main("worker", other_than=worker)
+    took = here.until(intent, "active", within_s=60)
+    assert took < 60
+    assert here.pods(intent) == 1
+
+
+def test_a_killed_child_of_the_worker_is_replaced_and_its_lease_goes_on(here: Disturbed) -> None:
+    intent = here.intent()
+    with here.locked("broker_simulatedpod"):
+        here.ask(intent)
+        here.until_someone_waits()
+        for child in here.nemesis.children("worker"):
+            os.kill(child, signal.SIGKILL)
+    here.until(intent, "active", within_s=60)
+
+
+def test_a_database_set_to_read_only_refuses_clearly_and_goes_on_when_it_may(here: Disturbed) -> None:
+    before = here.intent()
+    assert here.ask(before).status == 202
+    with here.running.connect() as administrator:
+        administrator.execute("ALTER SYSTEM SET default_transaction_read_only = on")
+        administrator.execute("SELECT pg_reload_conf()")
+        try:
+            intent, end = here.intent(), time.monotonic() + 10
+            while (answer := here.ask(intent)).status == 202:  # a session hears of it with its next statement
+                assert time.monotonic() < end
+                intent = here.intent()
+            assert (answer.status, answer.body["code"]) == (503, "busy")
+        finally:
+            administrator.execute("SET default_transaction_read_only = off")
+            administrator.execute("ALTER SYSTEM RESET default_transaction_read_only")
+            administrator.execute("SELECT pg_reload_conf()")
+    here.client.launch(intent)
+    assert intent.heard[-1].status == 202
+    assert (here.count(before), here.count(intent)) == (1, 1)
+    for lease in (before, intent):
+        here.until(lease, "active", within_s=60)
