@@ -47,7 +47,7 @@ def step(lease_id: str, tenant_id: str, *, now: datetime) -> None:
         lease = Lease.objects.select_related("offering").filter(pk=lease_id).first()
         if lease is None or lease.state == S.RELEASED:
             return
-        if ending.is_over(lease, now):
+        if ending.is_over(lease, now) and lease.state != S.ACTIVE:  # what is charged is looked at first
             ending.release(lease, reason=EndReason.EXPIRED, now=now, at=ending.end_of_term(lease))
             return
         if lease.state == S.QUEUED and placing.is_first(lease) and not placing.place(lease, now=now):
@@ -97,7 +97,7 @@ def _act(lease: Lease, order: Order, now: datetime) -> Observation:
     try:
         return acts.get(S(lease.state), provisioner().observe)(order, now=now)
     except Unanswered as silence:
-        return Observation(Seen.PENDING, f"the cluster does not answer: {silence}")
+        return Observation(Seen.PENDING, f"the cluster does not answer: {silence}", answered=False)
 
 
 def _apply(lease: Lease, observation: Observation, now: datetime) -> None:
@@ -114,6 +114,8 @@ def _apply(lease: Lease, observation: Observation, now: datetime) -> None:
             ending.finish(lease, now=now)
         case S.RELEASING, Seen.LOST if now - lease.at > LOST_AFTER:
             ending.finish(lease, now=now)
+        case S.ACTIVE, _ if observation.answered and ending.is_over(lease, now):
+            _expire(lease, observation, now)
         case S.ACTIVE, Seen.READY:
             _recovered(lease, now)
         case S.ACTIVE, Seen.LOST:
@@ -163,12 +165,27 @@ def _requeue(lease: Lease, observation: Observation, now: datetime) -> None:
     doorbell.ring("broker.step", lease.pk, tenant_id=lease.tenant_id, now=now)
 
 
+def _expire(lease: Lease, observation: Observation, now: datetime) -> None:
+    """End a lease whose time is up; one that was lost before that ends with its last proof of life.
+
+    A silent cluster is asked again instead: while it is silent nothing could be taken down anyway.
+    """
+    since = observation.last_seen or lease.seen_at or now
+    if observation.seen in (Seen.LOST, Seen.GONE, Seen.REFUSED) and since < (lease.ends_at or now):
+        cause = observation.text or "its pod is gone"
+        ending.release(lease, reason=EndReason.DEVICE_LOST, now=now, at=since, cause=cause)
+    else:
+        ending.release(lease, reason=EndReason.EXPIRED, now=now, at=lease.ends_at)
+
+
 def _lost(lease: Lease, observation: Observation, now: datetime) -> None:
     since = observation.last_seen or lease.seen_at or now
     if now - since > LOST_AFTER:
         ending.release(lease, reason=EndReason.DEVICE_LOST, now=now, at=since, cause=observation.text)
         return
     changes: dict[str, object] = {"due_at": now + LOOK_AGAIN}
+    if lease.seen_at is None or lease.seen_at < since:
+        changes["seen_at"] = since
     if Condition.UNREACHABLE not in lease.conditions:
         sentence = f"{observation.text} at {since:%H:%M:%S} UTC"
         changes["conditions"] = {**lease.conditions, str(Condition.UNREACHABLE): sentence}
@@ -200,6 +217,14 @@ def _note(lease: Lease, **changes: object) -> None:
         changes["version"] = F("version") + 1
     if not Lease.objects.filter(pk=lease.pk, state=lease.state, seq=lease.seq).update(**changes):
         raise StaleLease(lease.pk)
+
+
+def look_at_active(*, now: datetime) -> None:
+    """Look at every active lease at once: for histories, in which no worker does."""
+    with as_sweep():
+        active = list(Lease.objects.filter(state=S.ACTIVE).order_by("id").values_list("id", "tenant_id"))
+    for lease_id, tenant_id in active:
+        step(lease_id, tenant_id, now=now)
 
 
 def due(*, now: datetime) -> list[Hint]:

@@ -16,6 +16,7 @@ from tenants.services.walls import as_tenant
 S = LeaseState
 OPERATOR = Actor("staff", "usr_operator", "operator@example.org")
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
+FAR_AHEAD = datetime(2100, 1, 1, tzinfo=UTC)
 HOUR = 3600
 EURO = 10**9  # nano units
 _numbers = itertools.count(1)
@@ -85,6 +86,7 @@ def lived(
     *,
     quantity: int = 1,
     terms: Iterable[tuple[Offering, int]] = (),
+    seen_at: datetime | None = None,
 ) -> Lease:
     """Write a lease and its ledger; `terms` may change offering and quantity from step to step."""
     steps = list(steps)
@@ -101,6 +103,7 @@ def lived(
             at=steps[-1][0],
             created_at=steps[0][0],
             max_duration_s=HOUR,
+            seen_at=seen_at,
         )
         rows = []
         for seq, ((moment, after), (what, many)) in enumerate(zip(steps, sells, strict=True)):
@@ -140,9 +143,12 @@ def ran(project: Project, offering: Offering, start: datetime, seconds: int, *, 
     return lived(project, offering, steps, quantity=quantity)
 
 
-def runs(project: Project, offering: Offering, start: datetime, *, quantity: int = 1) -> Lease:
-    """Write a lease that is active since `start`."""
-    return lived(project, offering, [(start, S.REQUESTED), (start, S.ACTIVE)], quantity=quantity)
+def runs(
+    project: Project, offering: Offering, start: datetime, *, quantity: int = 1, seen_at: datetime = FAR_AHEAD
+) -> Lease:
+    """Write a lease that is active since `start` and was seen alive at `seen_at`: later than any test looks."""
+    steps = [(start, S.REQUESTED), (start, S.ACTIVE)]
+    return lived(project, offering, steps, quantity=quantity, seen_at=seen_at)
 
 
 def charges(tenant: Tenant) -> list[RatedCharge]:

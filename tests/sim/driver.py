@@ -146,7 +146,7 @@ class Sim:
     def tick(self) -> None:
         if lease := self.some_lease():
             with as_tenant(lease.tenant_id):
-                ticks.tick(lease, at=self.clock.at.replace(microsecond=0))
+                ticks.tick(lease, at=(lease.seen_at or self.clock.at).replace(microsecond=0))
 
     def node_changes(self) -> None:
         node = Node.objects.select_related("cluster").order_by("name")[int(self.chance.uniform(0, 2))]

@@ -10,6 +10,7 @@ from django.test.utils import override_settings
 
 from billing.services import closing, rating
 from billing.services.replay import drive, page, report, trace, world
+from broker.services import reconcile
 from broker.services.catalogue import specs
 from ports import clock, ids
 
@@ -59,6 +60,7 @@ class Command(BaseCommand):
         return int(cards), model
 
     def _close(self, now: Any) -> None:
+        reconcile.look_at_active(now=now)
         rating.rate(now=now)
         closing.close_due(now=now)
 

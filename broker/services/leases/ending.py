@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta
 
 from broker.domain.lifecycle import HOLDS_CAPACITY
-from broker.domain.states import EndReason, LeaseState
+from broker.domain.states import Condition, EndReason, LeaseState
 from broker.models import Allocation, Lease, StaleLease
 from broker.services import quotas
 from broker.services.capacity import pool_of
@@ -80,6 +80,8 @@ def _release(
     moment = at or now
     if lease.ends_at:  # whoever looks late: nothing after its end is charged
         moment = min(moment, lease.ends_at)
+    if lease.seen_at and Condition.UNREACHABLE in lease.conditions:  # nor after its last proof of life
+        moment = min(moment, lease.seen_at)
     lease.move(
         LeaseState.RELEASING,
         now=moment,

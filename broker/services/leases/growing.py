@@ -40,7 +40,6 @@ def extend(lease: Lease, *, more_s: int, actor: Actor, now: datetime) -> Lease:
     gates.pass_all(lease, now=now)
     if lease.active_at:
         lease.ends_at = end_of(lease, lease.active_at)
-        lease.due_at = lease.ends_at
     elif lease.state == LeaseState.QUEUED:
         lease.due_at = lease.end_date
     lease.version = F("version") + 1
