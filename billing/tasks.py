@@ -19,5 +19,8 @@ def rate() -> None:
 @answering("billing.close_due")
 def close_due() -> None:
     """Close every month that is over."""
-    for gap in closing.close_due(now=clock.now()).gaps:
+    closed = closing.close_due(now=clock.now())
+    for gap in closed.gaps:
         log.error("price gap keeps a month open", lease_id=gap.lease, gap=str(gap))
+    for month in closed.waiting:
+        log.warning("a month waits for its leases", tenant=month.tenant_id, month=month.label, why=month.why)

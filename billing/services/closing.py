@@ -32,17 +32,28 @@ class MonthNotOver(Refused):
 
 
 @dataclass(frozen=True, slots=True)
+class Waiting:
+    """A month that could not be cut yet; the next run tries again."""
+
+    tenant_id: str
+    label: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class Closed:
-    """What a run closed, and which gaps keep whose month open."""
+    """What a run closed, which gaps keep whose month open, and which months wait for their leases."""
 
     months: int = 0
     gaps: tuple[Gap, ...] = ()
+    waiting: tuple[Waiting, ...] = ()
 
 
 def close_period(tenant: Tenant, label: str, *, now: datetime) -> Invoice | None:
     """Close one month and return its final invoice, or None when nothing was used. Repeating it does nothing.
 
-    Raises MonthNotOver before the month is, PriceGap when seconds of it have no price.
+    Raises MonthNotOver before the month is, PriceGap when seconds of it have no price, StaleLease while it is
+    not certain up to when a lease of it has lived.
     """
     with as_tenant(tenant.pk):
         month = BillingPeriod.objects.select_for_update().filter(tenant=tenant, label=label).first()
@@ -58,7 +69,7 @@ def close_period(tenant: Tenant, label: str, *, now: datetime) -> Invoice | None
 
 def close_due(*, now: datetime) -> Closed:
     """Close every month that is over; one that cannot be closed holds up only its own tenant."""
-    closed, gaps, held = 0, list[Gap](), set[str]()
+    closed, gaps, waits, held = 0, list[Gap](), list[Waiting](), set[str]()
     _reach(now)
     with as_sweep():
         over = BillingPeriod.objects.filter(status=OPEN, span__endswith__lte=now - GRACE)
@@ -72,9 +83,12 @@ def close_due(*, now: datetime) -> Closed:
         except PriceGap as gap:
             gaps += gap.gaps
             held.add(tenant_id)
+        except StaleLease as unsettled:
+            waits.append(Waiting(tenant_id, label, str(unsettled)))
+            held.add(tenant_id)
         else:
             closed += 1
-    return Closed(closed, tuple(gaps))
+    return Closed(closed, tuple(gaps), tuple(waits))
 
 
 def _check_over(month: BillingPeriod, now: datetime) -> None:
@@ -107,7 +121,11 @@ def _tick(tenant: Tenant, border: datetime) -> None:
         stale = [lease for lease in running if not ticks.tick(lease, at=border)]
         if not stale:
             return
-    raise StaleLease(f"{len(stale)} leases moved each time the month was to be cut; the next run tries again")
+    first = min(lease.pk for lease in stale)
+    raise StaleLease(
+        f"{len(stale)} active leases, {first} the first, have no proof of life since {border.isoformat()} yet or"
+        " moved each time they were to be cut; the next run tries again"
+    )
 
 
 def _finalize(invoice: Invoice, month: BillingPeriod, now: datetime) -> None:

@@ -196,12 +196,29 @@ def test_a_lease_that_moves_while_it_is_cut_is_tried_again() -> None:
 def test_a_lease_that_never_stands_still_leaves_the_month_open() -> None:
     tenant, project = customer()
     runs(project, sold(), at("2026-10-31 00:00:00"))
-    with (
-        patch.object(ticks, "tick", return_value=False),
-        pytest.raises(StaleLease, match="tries again"),
-    ):
-        closing.close_due(now=at("2026-11-01 00:05:00"))
+    with patch.object(ticks, "tick", return_value=False):
+        closed = closing.close_due(now=at("2026-11-01 00:05:00"))
+        with pytest.raises(StaleLease, match="tries again"):
+            closing.close_period(tenant, "2026-10", now=at("2026-11-01 00:05:00"))
+    assert [(month.tenant_id, month.label) for month in closed.waiting] == [(tenant.pk, "2026-10")]
     assert [month.status for month in months(tenant)] == ["open", "open"]
+
+
+def test_a_lease_nobody_has_seen_since_the_border_holds_up_its_own_tenant_alone() -> None:
+    offering = sold()
+    (silent, theirs), (other, elsewhere) = customer(), customer()
+    lease = runs(theirs, offering, at("2026-10-31 00:00:00"), seen_at=at("2026-10-31 20:00:00"))
+    runs(elsewhere, offering, at("2026-10-31 00:00:00"))
+    now = at("2026-11-01 00:05:00")
+    closed = closing.close_due(now=now)
+    assert (closed.months, [month.tenant_id for month in closed.waiting]) == (1, [silent.pk])
+    assert lease.pk in closed.waiting[0].why
+    assert [i.total for i in invoices(other)] == [2400]
+    assert charges(silent) == []
+    with as_tenant(silent.pk):
+        Lease.objects.filter(pk=lease.pk).update(seen_at=now)
+    assert closing.close_due(now=now).months == 1
+    assert [i.total for i in invoices(silent)] == [2400]
 
 
 def test_b1_hourly_runs_around_midnight_make_one_invoice_in_every_zone() -> None:
