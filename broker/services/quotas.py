@@ -13,7 +13,8 @@ from tenants.models import QuotaKind
 from tenants.services.refusals import Fix, QuotaExceeded
 
 # Rows are locked root first, whoever asks, so that two paths through one tree never wait for each other
-# in a circle. A window that has passed counts from nought again.
+# in a circle. A window that has passed counts from nought again. Burn is asked for by a later gate, once all of
+# the path is locked for the other kinds, so it is given back last, too.
 TAKE = """
 WITH asked AS (SELECT * FROM unnest(%(kinds)s::text[], %(amounts)s::bigint[]) AS a(kind, amount)),
 on_path AS (
@@ -43,7 +44,7 @@ WITH uses AS (
     JOIN unnest(%(ids)s::text[], %(amounts)s::bigint[], %(windows)s::timestamptz[]) AS u(id, amount, counted_in)
       ON u.id = q.id AND (u.counted_in IS NULL OR u.counted_in = q.window_start)
     JOIN tenants_project p ON p.id = q.project_id
-   ORDER BY cardinality(p.path), q.kind FOR NO KEY UPDATE OF q
+   ORDER BY q.kind = 'burn', cardinality(p.path), q.kind FOR NO KEY UPDATE OF q
 )
 UPDATE tenants_quota q SET used = q.used - u.amount FROM uses u WHERE q.id = u.id
 """
