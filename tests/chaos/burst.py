@@ -82,7 +82,12 @@ class Burst:
     def drill(self, pool: ThreadPoolExecutor) -> None:
         """One kill at a time, with nothing else wrong: how long until everything is home?"""
         for wave, kind in zip(self._waves()[len(self.plan) :], self.drills, strict=True):
-            self._strike(pool, wave, kind)
+            ahead = len(wave) // 2
+            self.pending += [pool.submit(self.client.launch, launch) for launch in wave[:ahead]]
+            end = time.monotonic() + 15
+            while self.history.standing().provisioning < min(ahead, 3) and time.monotonic() < end:
+                time.sleep(0.05)
+            self._strike(pool, wave[ahead:], kind)
             self.homes[kind] = self.calm()
 
     def _waves(self) -> list[list[Launch]]:

@@ -139,3 +139,27 @@ def test_a_database_set_to_read_only_refuses_clearly_and_goes_on_when_it_may(her
     assert (here.count(before), here.count(intent)) == (1, 1)
     for lease in (before, intent):
         here.until(lease, "active", within_s=60)
+
+
+def test_a_database_without_room_for_another_session_is_a_quick_503_and_health_stays(
+    here: Disturbed,
+) -> None:
+    intent = here.intent()
+    with here.running.connect() as administrator:
+        administrator.execute("ALTER DATABASE gpubroker CONNECTION LIMIT 0")
+        try:
+            administrator.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename LIKE 'gpubroker_w%'"
+            )
+            answers = [here.ask(intent) for _ in range(12)]
+            health = http.client.HTTPConnection("127.0.0.1", here.running.port)
+            health.request("GET", "/health")
+            assert health.getresponse().status == 200
+            health.close()
+        finally:
+            administrator.execute("ALTER DATABASE gpubroker CONNECTION LIMIT -1")
+    assert {(answer.status, answer.body.get("code")) for answer in answers} == {(503, "busy")}
+    assert max(answer.at - answer.sent for answer in answers) < 2
+    here.client.launch(intent)
+    assert here.count(intent) == 1
+    here.until(intent, "active", within_s=60)
