@@ -143,10 +143,14 @@ def preview(offering: Offering, *, quantity: int = 1, same_node: bool = False) -
     return seat(offering, cards_of(pool_of(offering)), quantity=quantity, same_node=same_node)
 
 
-def could_ever_fit(offering: Offering, *, quantity: int, same_node: bool) -> int:
-    """Return how many of the offering the pool (or its best node) could hold if it were empty."""
+def could_ever_fit(offering: Offering, *, quantity: int, same_node: bool, in_service: bool = False) -> int:
+    """Return how many of the offering the pool (or its best node) could hold if it were empty.
+
+    `in_service` counts only the cards that may be placed on now, not those that may come back.
+    """
     spec, profile = spec_of(offering.gpu_model_id), profile_of(offering)
-    rows = Gpu.objects.filter(
+    cards = Gpu.objects.sellable() if in_service else Gpu.objects.all()
+    rows = cards.filter(
         gpu_model_id=offering.gpu_model_id, node__cluster__region=offering.region
     ).values_list("id", "node_id", "layout_policy", "fixed_layout")
     nodes: defaultdict[str, list[CardView]] = defaultdict(list)

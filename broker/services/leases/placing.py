@@ -1,29 +1,33 @@
 """Giving queued leases their places: oldest first, small ones may pass, and nobody starves."""
 
-from collections.abc import Collection
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.db import IntegrityError, connection, transaction
+import structlog
+from django.db import DataError, IntegrityError, connection, transaction
 from django.db.backends.postgresql.psycopg_any import NumericRange
 from django.db.models import F
 
 from broker.domain.states import LeaseState
-from broker.models import Allocation, Gpu, Lease, StaleLease
-from broker.services.capacity import Card, Pool, Seating, cards_of, pool_of, seat
+from broker.models import Allocation, Gpu, Lease, Offering, StaleLease
+from broker.services.capacity import Card, Pool, Seating, cards_of, could_ever_fit, pool_of, seat
 from ports import doorbell
 from tenants.services.walls import as_sweep, as_tenant
 
 TRIES = 4
 BATCH = 5000
-# From then on younger leases of the pool wait behind it, so that a large gang lands at last.
+# From then on younger leases of the pool wait behind it, so that a large gang lands at last: if it can.
 PATIENCE = timedelta(hours=1)
 LOOK_AGAIN = timedelta(seconds=10)
 GUARDS = {"one_lease_per_place", "one_isolation_per_card", "no_strangers_on_a_soft_card"}
 AS_IT_STANDS = ["state", "seq", "at", "generation", "version", "max_duration_s", "end_date", "quota_uses"]
-Wants = tuple[
-    str, str, int, bool
-]  # tenant, offering, quantity, same node: of two equals, both fit or neither
+# What the database cannot take or give back: about one lease, unlike a lost connection, which ends the run.
+UNREADABLE = (DataError, IntegrityError, ValueError, OverflowError)
+Shape = tuple[str, int, bool]  # offering, quantity, same node
+Wants = tuple[str, str, int, bool]  # the tenant, too: of two equals, both fit or neither
+log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True)
@@ -40,24 +44,54 @@ class Waiting:
 
     @property
     def wants(self) -> Wants:
-        return self.tenant_id, self.offering_id, self.quantity, self.same_node
+        return self.tenant_id, *self.shape
+
+    @property
+    def shape(self) -> Shape:
+        return self.offering_id, self.quantity, self.same_node
 
 
 def serve(pool: Pool, *, now: datetime) -> int:
     """Place every waiting lease of a pool that fits, oldest first; return how many were placed."""
     placed = 0
     hopeless: dict[Wants, str] = {}  # what found no place just now, and why: its like need not try
-    for entry in waiting(pool):
+    queue, impossible = waiting(pool), set[Shape]()
+    for number, entry in enumerate(queue, 1):
         reason = hopeless.get(entry.wants)
-        if reason is None and _try(entry, hopeless, now):
-            placed += 1
+        try:
+            if reason is None and _try(entry, hopeless, now):
+                placed += 1
+                continue
+        except UNREADABLE:  # one row that nobody foresaw must not halt the pool
+            log.exception("lease cannot be placed", lease_id=entry.lease_id)
             continue
         if reason is not None and reason != entry.waits_for:
             with as_tenant(entry.tenant_id):
-                _say(entry.lease_id, reason)
-        if now - entry.created_at > PATIENCE:
-            break
+                _say([entry.lease_id], reason)
+        if now - entry.created_at > PATIENCE and entry.shape not in impossible:
+            offering = Offering.objects.get(pk=entry.offering_id)
+            if _may_land(entry, offering):
+                _hold_back(queue[number:], behind=f"{entry.quantity} × {offering.label}")
+                break
+            impossible.add(entry.shape)
     return placed
+
+
+def _may_land(entry: Waiting, offering: Offering) -> bool:
+    """Tell whether the cards in service could hold it once they are empty; else nobody need wait behind it."""
+    most = could_ever_fit(offering, quantity=entry.quantity, same_node=entry.same_node, in_service=True)
+    return most >= entry.quantity
+
+
+def _hold_back(younger: Iterable[Waiting], *, behind: str) -> None:
+    reason = f"Waits behind an older request for {behind}, which has waited for more than an hour and is placed first."
+    untold: defaultdict[str, list[str]] = defaultdict(list)
+    for entry in younger:
+        if entry.waits_for != reason:
+            untold[entry.tenant_id].append(entry.lease_id)
+    for tenant_id, lease_ids in untold.items():
+        with as_tenant(tenant_id):
+            _say(lease_ids, reason)
 
 
 def _try(entry: Waiting, hopeless: dict[Wants, str], now: datetime) -> bool:
@@ -106,7 +140,7 @@ def place(lease: Lease, *, now: datetime) -> bool:
         seating = seat(lease.offering, cards, quantity=lease.quantity, same_node=lease.same_node)
         if seating is None:
             lease.waits_for = why_not(lease, cards)
-            _say(lease.pk, lease.waits_for)
+            _say([lease.pk], lease.waits_for)
             return False
         try:
             with transaction.atomic():
@@ -164,9 +198,9 @@ def _hold(lease: Lease, seating: Seating, now: datetime) -> bool:
     return True
 
 
-def _say(lease_id: str, reason: str) -> None:
-    """Write what a queued lease waits for, if that is news."""
-    queued = Lease.objects.filter(pk=lease_id, state="queued").exclude(waits_for=reason)
+def _say(lease_ids: Sequence[str], reason: str) -> None:
+    """Write what queued leases of a tenant wait for, where that is news."""
+    queued = Lease.objects.filter(pk__in=lease_ids, state="queued").exclude(waits_for=reason)
     queued.update(waits_for=reason, version=F("version") + 1)
 
 
