@@ -16,7 +16,8 @@ from tenants.models import Project
 from tenants.services.actors import Actor
 from tenants.services.walls import as_tenant
 
-READY_AFTER = timedelta(seconds=45)
+# Most are ready at the first look, all at the second.
+READY_AFTER = (timedelta(seconds=6), timedelta(seconds=15))
 GONE_AFTER = timedelta(seconds=12)
 
 
@@ -76,9 +77,9 @@ def _ask(plan: Plan, offering: Offering, now: datetime) -> tuple[str, str]:
 
 def _moments(plan: Plan, start: datetime) -> Iterable[datetime]:
     """When this lease needs looking at: ready, over, being taken down, gone."""
-    ready = start + READY_AFTER
-    over = ready + timedelta(seconds=plan.seconds)
-    return ready, over, over + timedelta(seconds=1), over + GONE_AFTER
+    soon, surely = (start + each for each in READY_AFTER)
+    over = surely + timedelta(seconds=plan.seconds)
+    return soon, surely, over, over + timedelta(seconds=1), over + GONE_AFTER
 
 
 def kestrel_plans(cast: Cast, *, now: datetime, days: int) -> list[Plan]:
