@@ -1,8 +1,9 @@
 """The launch form: what its fields mean, and what is wrong with them, said beside the field."""
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from django.http import QueryDict
@@ -14,6 +15,8 @@ from broker.services.leases.request import Wanted
 PART = re.compile(r"(\d{1,7})\s*(d|day|days|h|hour|hours|min|m|minute|minutes|s)?", re.ASCII)
 SECONDS = {"d": 86_400, "h": 3600, "m": 60, "s": 1}
 FIRST = "8 h"
+YEARS = range(2000, 3000)
+CENTURIES_S = 10**10  # more than anybody can mean; the bounds of a lease refuse it
 
 
 @dataclass(frozen=True)
@@ -82,11 +85,12 @@ class Wish:
     def _until(self, zone: ZoneInfo) -> datetime | None:
         if not self.until:
             return None
-        try:
-            return datetime.fromisoformat(self.until).replace(tzinfo=zone)
-        except ValueError:
-            self.errors["until"] = "That is no date and time. Choose one, or leave it empty."
-            return None
+        with suppress(ValueError):
+            when = datetime.fromisoformat(self.until)
+            if when.year in YEARS:  # others may be beyond what a clock of another zone can show
+                return (when if when.tzinfo else when.replace(tzinfo=zone)).astimezone(UTC)
+        self.errors["until"] = "That is no date and time. Choose one, or leave it empty."
+        return None
 
 
 def read(request: PageRequest, asked: QueryDict) -> Wish:
@@ -121,7 +125,7 @@ def seconds(text: str) -> int | None:
             return None
         unit = (part[2] or "h")[0]
         total, found, rest = total + int(part[1]) * SECONDS[unit], True, rest[part.end() :].lstrip()
-    return total if found else None
+    return min(total, CENTURIES_S) if found else None
 
 
 def written(length: timedelta) -> str:

@@ -9,7 +9,8 @@ from django.db.models import F
 from broker.domain.states import LeaseState
 from broker.models import Lease
 from broker.services import gates
-from broker.services.leases.ending import AlreadyOver
+from broker.services.leases.ending import AlreadyOver, end_of_term, is_over
+from broker.services.leases.request import FARTHEST
 from ports import doorbell
 from tenants.services import audit
 from tenants.services.actors import Actor
@@ -26,6 +27,11 @@ def extend(lease: Lease, *, more_s: int, actor: Actor, now: datetime) -> Lease:
     )
     if LeaseState(lease.state) in ENDED:
         raise AlreadyOver(f"{lease.name} is {lease.state}; it cannot be extended.", fix="Launch a new one.")
+    if is_over(lease, now):
+        raise AlreadyOver(
+            f"{lease.name} reached its end at {end_of_term(lease):%Y-%m-%d %H:%M:%S} UTC.",
+            fix="Launch a new one.",
+        )
     longest = settings.MAX_LEASE_HOURS * 3600
     if more_s < 60 or lease.max_duration_s + more_s > longest:
         raise Invalid(
@@ -33,10 +39,17 @@ def extend(lease: Lease, *, more_s: int, actor: Actor, now: datetime) -> Lease:
             f"A lease lasts at most {settings.MAX_LEASE_HOURS} h in all, and grows by at least 60 s.",
             fix=f"Extend by at most {max(longest - lease.max_duration_s, 0) // 3600} h.",
         )
+    more = timedelta(seconds=more_s)
+    if lease.end_date and lease.end_date > now + FARTHEST - more:
+        raise Invalid(
+            "more_s",
+            "Its fixed end would move along, and lies at most five years ahead.",
+            fix="Extend it by less.",
+        )
     before = lease.max_duration_s
     lease.max_duration_s += more_s
     if lease.end_date:
-        lease.end_date += timedelta(seconds=more_s)
+        lease.end_date += more
     gates.pass_all(lease, now=now)
     if lease.active_at:
         lease.ends_at = end_of(lease, lease.active_at)

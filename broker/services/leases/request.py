@@ -20,6 +20,7 @@ from tenants.services.refusals import Fix, Invalid, Missing, Refused
 NAME = re.compile(r"[^\x00-\x1f\x7f-\x9f\u2028\u2029]{1,120}")
 MAX_QUANTITY = 512
 MIN_DURATION_S = 60
+FARTHEST = timedelta(days=5 * 365)  # a fixed end beyond it is a slip of the pen, and some day no date at all
 
 
 class PlacementImpossible(Refused):
@@ -126,6 +127,12 @@ def _check(wanted: Wanted, now: datetime) -> None:
             "end_date",
             "The lease would end before it could start.",
             fix="Choose an end at least a minute from now, or leave it out.",
+        )
+    if wanted.end_date is not None and wanted.end_date > now + FARTHEST:
+        raise Invalid(
+            "end_date",
+            "A fixed end lies at most five years ahead.",
+            fix="Choose an earlier end, or leave it out.",
         )
 
 

@@ -1,6 +1,7 @@
 """Launching: a live quote that writes nothing, errors beside their fields, and one lease however often one presses."""
 
 import re
+from datetime import UTC, datetime
 
 import pytest
 from django.db import connection
@@ -84,6 +85,10 @@ def test_a_new_form_starts_a_second_lease(desk: Desk) -> None:
         ("lasts", "9999999 d", "A lease lasts from 60 s"),
         ("until", "yesterday", "That is no date and time."),
         ("until", "2020-01-01T00:00", "The lease would end before it could start."),
+        ("until", "2039-01-01T00:00", "A fixed end lies at most five years ahead."),
+        ("until", "9999-12-31T23:59", "That is no date and time."),
+        ("until", "0001-01-01T00:00", "That is no date and time."),
+        ("lasts", "9999999 d " * 200, "A lease lasts from 60 s"),
         ("offering", "off_none", "Nothing that is sold was chosen."),
     ],
 )
@@ -94,6 +99,21 @@ def test_what_cannot_be_meant_is_said_and_nothing_starts(
     assert answer.status_code == 409
     assert said in words(answer)
     assert leases_of(desk) == []
+
+
+@pytest.mark.parametrize(
+    ("until", "meant"),
+    [
+        ("2026-11-22T12:00", datetime(2026, 11, 22, 17, 0, tzinfo=UTC)),
+        ("2026-11-22T12:00+05:30", datetime(2026, 11, 22, 6, 30, tzinfo=UTC)),
+    ],
+)
+def test_an_end_is_meant_in_the_tenants_zone_unless_it_names_another(
+    desk: Desk, until: str, meant: datetime
+) -> None:
+    desk.moves_to("America/New_York")
+    desk.post("/launch/", **form(offering(), until=until))
+    assert [lease.end_date for lease in leases_of(desk)] == [meant]
 
 
 def test_an_error_stands_beside_its_field_with_what_was_typed(desk: Desk) -> None:

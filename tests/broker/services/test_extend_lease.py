@@ -1,16 +1,18 @@
 """Extending a lease."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from broker.domain.states import LeaseState
+from broker.models import Lease
 from broker.services.leases.ending import AlreadyOver
 from broker.services.leases.growing import extend
+from broker.services.leases.request import FARTHEST
 from tenants.models import AuditEvent, QuotaKind
 from tenants.services.refusals import Invalid, QuotaExceeded
 from tenants.services.walls import as_tenant
-from tests.world import Home, Life, cards, fresh, home, offering
+from tests.world import NOW, Home, Life, cards, fresh, home, offering
 
 
 @pytest.fixture
@@ -81,6 +83,25 @@ def test_what_is_ending_cannot_be_extended(life: Life, kestrel: Home) -> None:
     life.release(lease)
     with pytest.raises(AlreadyOver, match="it cannot be extended"):
         grow(life, kestrel, lease, 600)
+
+
+def test_a_lease_whose_end_has_passed_cannot_be_extended(life: Life, kestrel: Home) -> None:
+    lease = fresh(life.lease(kestrel, offering(), max_duration_s=120))
+    life.hints.clear()  # nobody has ended it yet
+    life.clock.at += timedelta(seconds=121)
+    with pytest.raises(AlreadyOver, match="reached its end at 2026-11-21 09:02"):
+        grow(life, kestrel, lease, 600)
+    assert fresh(lease).max_duration_s == 120
+
+
+@pytest.mark.parametrize("end", [NOW + FARTHEST, datetime(9999, 12, 31, 23, 59, tzinfo=UTC)])
+def test_no_extension_moves_a_fixed_end_out_of_sight(life: Life, kestrel: Home, end: datetime) -> None:
+    lease = life.ask(kestrel, offering("card"), end_date=life.now + FARTHEST)
+    with as_tenant(kestrel.tenant.pk):
+        Lease.objects.filter(pk=lease.pk).update(end_date=end)  # asked for before there was a bound
+    with pytest.raises(Invalid, match="five years"):
+        grow(life, kestrel, lease, 3600)
+    assert fresh(lease).end_date == end
 
 
 def test_an_extension_is_audited_with_before_and_after(life: Life, kestrel: Home) -> None:

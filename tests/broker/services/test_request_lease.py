@@ -1,12 +1,13 @@
 """Asking for a lease."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo
 
 import pytest
 
 from broker.domain.states import LeaseState
 from broker.models import Lease, Offering
-from broker.services.leases.request import OfferingRetired, PlacementImpossible
+from broker.services.leases.request import FARTHEST, OfferingRetired, PlacementImpossible
 from tenants.models import AuditEvent, QuotaKind
 from tenants.services.refusals import Invalid, Missing, QuotaExceeded
 from tenants.services.walls import as_tenant
@@ -66,6 +67,8 @@ def test_a_lease_beyond_quota_holds_nothing(life: Life, kestrel: Home) -> None:
         ({"max_duration_s": 10**9}, "max_duration_s"),
         ({"end_date": NOW - timedelta(days=1)}, "end_date"),
         ({"end_date": NOW + timedelta(seconds=30)}, "end_date"),
+        ({"end_date": NOW + FARTHEST + timedelta(seconds=1)}, "end_date"),
+        ({"end_date": datetime(9999, 12, 31, 23, 59, tzinfo=ZoneInfo("America/New_York"))}, "end_date"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_by_field(
