@@ -148,7 +148,8 @@ def rows(leases: Iterable[Lease], *, currency: str, now: datetime) -> list[Row]:
     """Turn loaded leases into rows: three queries more, whatever their number."""
     listed = list(leases)
     price = prices.at(now, currency=currency, offerings={lease.offering_id for lease in listed})
-    cost = spend.costs([lease.pk for lease in listed], now=now)
+    ran = [lease.pk for lease in listed if lease.active_at]
+    cost = spend.costs(ran, now=now) if ran else {}
     places = positions([lease for lease in listed if lease.state == LeaseState.QUEUED])
     return [
         Row(

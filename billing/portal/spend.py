@@ -18,11 +18,11 @@ from billing.models import BillingPeriod, Invoice, InvoiceStatus
 from billing.portal import calls, downloads, meters
 from billing.portal.addresses import chosen, menu, options, varied
 from billing.portal.pages import PageRequest, page
-from billing.portal.tally import SERIES, Group, Tally, sold, tally
+from billing.portal.tally import SERIES, Group, Tally, asked, tally
 from billing.services import spend as services
-from billing.services.spend import Used
+from billing.services.spend import Line
 
-HOUR = timedelta(hours=1)
+MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 STEPS = [("day", "Day"), ("week", "Week"), ("month", "Month")]
 GROUPS = [("offering", "offering"), ("project", "project")]
 CLASSES = [("on_demand", "on-demand"), ("spot", "spot")]
@@ -31,7 +31,7 @@ HEADS = ["day", "group", "unit_seconds", "amount", "currency"]
 
 
 @dataclass(frozen=True)
-class Line:
+class Row:
     """One row of the table."""
 
     group: Group
@@ -40,7 +40,7 @@ class Line:
     parts: tuple[tuple[str, int], ...]
 
     @classmethod
-    def of(cls, group: Group, told: Tally, before: Tally) -> "Line":
+    def of(cls, group: Group, told: Tally, before: Tally) -> "Row":
         change = meters.changed(group.minor, before.minor_of(group.key))
         return cls(group, told.share(group), change, ((group.kind, group.minor),))
 
@@ -61,17 +61,19 @@ def spend(request: PageRequest) -> HttpResponse:
     month = span_of(label, tenant.time_zone)
     until = min(month.end, now)
     borders = borders_of(step, month, until, tenant.time_zone)
-    end = min(borders[-1], now)
-    used = services.by_stretch(borders[0], end, borders, group=group, projects=request.scope.ids)
+    used = asked(request, borders, until=now, group=group)
+    own = used if step == "day" else asked(request, [month.start, month.end], until=until, group=group)
+    told = tally(request, own, group=group)
     past = month_of(tenant.time_zone, month.start - HOUR)
-    told = tally(request, month.start, until, group=group)
-    used = [each for each in used if group == "project" or sold(request, each.key)]
-    before = tally(request, past.start, meters.same_stretch(past, until - month.start), group=group)
+    middle = meters.same_stretch(past, until - month.start)
+    earlier = asked(request, sorted({past.start, middle, past.end}), until=past.end, group=group)
+    before = tally(request, [line for line in earlier if line.since < middle], group=group)
     if request.GET.get("format") == "csv":
-        return downloads.table(f"spend-{label}", HEADS, lines(used, told, tenant.currency))
+        return downloads.table(f"spend-{label}", HEADS, lines(used, told, group, zone))
+    in_all = tally(request, earlier, group=group).minor
     context: dict[str, Any] = {
         "told": told,
-        "rows": [Line.of(group, told, before) for group in told.groups],
+        "rows": [Row.of(each, told, before) for each in told.groups],
         "change": meters.changed(told.minor, before.minor),
         "before": before,
         "label": label,
@@ -79,10 +81,10 @@ def spend(request: PageRequest) -> HttpResponse:
         "past": words(past, tenant.time_zone),
         "days": (until.astimezone(ZoneInfo(tenant.time_zone)) - timedelta(microseconds=1)).day,
         "running": label == months[0][0] and until == now,
-        "columns": columns(used, told, borders, step, zone),
+        "columns": columns(used, told, borders, step=step, group=group, zone=zone),
         "series": SERIES[: len(told.series)],
         "keys": [{"kind": kind, "label": row.name} for kind, row in told.series],
-        "track": track(used, month, past, before, tenant.time_zone, request) if step == "day" else None,
+        "track": track(request, used, month, past, in_all) if step == "day" else None,
         "draft": (invoice := draft(request, label)),
         "draft_note": note(invoice, told),
         "chart_words": f"Spend per {step}, stacked by {group}",
@@ -137,15 +139,15 @@ def words(month: Period, time_zone: str) -> str:
 
 
 def columns(
-    used: list[Used], told: Tally, borders: list[datetime], step: str, zone: ZoneInfo
+    used: list[Line], told: Tally, borders: list[datetime], *, step: str, group: str, zone: ZoneInfo
 ) -> list[dict[str, Any]]:
     """Return one column per stretch, stacked by the groups that have a colour, the rest as one."""
     places = exponent_of(told.currency)
     place = {row.key: i for i, (_, row) in enumerate(told.series)}
     last = max(len(told.series) - 1, 0)
     exact = {border: [0] * (last + 1) for border in borders[:-1]}
-    for each in used:
-        exact[each.day][place.get(each.key, last)] += each.exact_num
+    for line in used:
+        exact[line.since][place.get(key_of(line, group), last)] += line.exact_num
     return [
         {
             "label": axis(border.astimezone(zone), step),
@@ -155,53 +157,44 @@ def columns(
     ]
 
 
+def key_of(line: Line, group: str) -> str:
+    return line.project if group == "project" else line.offering
+
+
 def axis(day: datetime, step: str) -> str:
     if step == "day":
         return str(day.day) if day.day == 1 or day.day % 5 == 0 else ""
     return f"{day.day} {day:%b}" if step == "week" else f"{day:%b}"
 
 
-def track(
-    used: list[Used], month: Period, past: Period, before: Tally, time_zone: str, request: PageRequest
-) -> dict[str, Any]:
+def track(request: PageRequest, used: list[Line], month: Period, past: Period, in_all: int) -> dict[str, Any]:
     """Return the month's running total, against what last month came to in all."""
-    places, zone = exponent_of(before.currency), ZoneInfo(time_zone)
-    whole = round((month.end - month.start) / timedelta(days=1))
+    places, zone = exponent_of(request.tenant.currency), ZoneInfo(request.tenant.time_zone)
+    whole = (month.end - month.start + DAY / 2) // DAY
     by_day: dict[int, int] = {}
-    for each in used:
-        day = each.day.astimezone(zone).day
-        by_day[day] = by_day.get(day, 0) + each.exact_num
+    for line in used:
+        day = line.since.astimezone(zone).day
+        by_day[day] = by_day.get(day, 0) + line.exact_num
     done, total = [(Decimal(0), 0)], 0
     for day in range(1, max(by_day, default=0) + 1):
         total += by_day.get(day, 0)
         # The last day is drawn as far as it has come.
-        share = min(Decimal(day), Decimal((request.now - month.start) / HOUR) / 24)
+        share = min(Decimal(day), Decimal((request.now - month.start) // MINUTE) / 1440)
         done.append((share / whole, to_minor(total, places)))
-    limit = in_all(request, past, time_zone)
     ticks = tuple((Decimal(day - 1) / whole, str(day)) for day in (1, 10, 20, whole))
-    word = f"{words(past, time_zone)} in all" if limit else ""
-    return {"done": tuple(done), "limit": limit, "limit_word": word, "ticks": ticks}
+    word = f"{words(past, request.tenant.time_zone)} in all" if in_all else ""
+    return {"done": tuple(done), "limit": in_all, "limit_word": word, "ticks": ticks}
 
 
 def same(request: PageRequest, borders: list[datetime], until: datetime, group: str) -> dict[str, str]:
     """Return the parameters by which the API tells the same usage."""
     zone = ZoneInfo(request.tenant.time_zone)
-    asked = {"from": f"{borders[0].astimezone(zone):%Y-%m-%d}", "group_by": group}
+    wanted = {"from": f"{borders[0].astimezone(zone):%Y-%m-%d}", "group_by": group}
     if until < request.now:
-        asked["to"] = f"{until.astimezone(zone):%Y-%m-%d}"
+        wanted["to"] = f"{until.astimezone(zone):%Y-%m-%d}"
     if not request.scope.whole:
-        asked["project"] = request.project.pk
-    return asked
-
-
-def in_all(request: PageRequest, past: Period, time_zone: str) -> int:
-    """Return what a past month came to: its final invoice says so, where it covers just what is shown."""
-    if request.scope.whole and not request.GET.get("class"):
-        label = f"{(past.start + timedelta(days=14)).astimezone(ZoneInfo(time_zone)):%Y-%m}"
-        final = draft(request, label)
-        if final and final.finalized_at:
-            return final.total
-    return tally(request, past.start, past.end, group="offering").minor
+        wanted["project"] = request.project.pk
+    return wanted
 
 
 def draft(request: PageRequest, label: str) -> Invoice | None:
@@ -237,12 +230,22 @@ def chips(
     ]
 
 
-def lines(used: list[Used], told: Tally, currency: str) -> list[list[object]]:
-    """Return the cells of the CSV: what each group used on each day, exactly rounded on its own."""
+def lines(used: list[Line], told: Tally, group: str, zone: ZoneInfo) -> list[list[object]]:
+    """Return the cells of the CSV: what each group used in each stretch, rounded on its own."""
     names = {row.key: row.name for row in told.groups}
-    places = exponent_of(currency)
+    places = exponent_of(told.currency)
+    sums: dict[tuple[datetime, str], tuple[int, int]] = {}
+    for line in used:
+        key = line.since, key_of(line, group)
+        seconds, num = sums.get(key, (0, 0))
+        sums[key] = seconds + line.unit_seconds, num + line.exact_num
     return [
-        [f"{each.day:%Y-%m-%d}", names.get(each.key, each.key), each.unit_seconds,
-         decimal_string(to_minor(each.exact_num, places), currency), currency]
-        for each in used
-    ]  # fmt: skip
+        [
+            f"{since.astimezone(zone):%Y-%m-%d}",
+            names.get(key, key),
+            unit_seconds,
+            decimal_string(to_minor(num, places), told.currency),
+            told.currency,
+        ]
+        for (since, key), (unit_seconds, num) in sums.items()
+    ]

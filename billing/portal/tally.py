@@ -1,5 +1,6 @@
 """What a stretch of time came to, group by group, rounded as the invoice rounds: once per line."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -65,34 +66,38 @@ class Tally:
         return f"{tenths // 10}.{tenths % 10} %"
 
 
-def tally(request: PageRequest, since: datetime, until: datetime, *, group: str) -> Tally:
-    """Return what the open project came to in [since, until); two queries."""
+def asked(request: PageRequest, borders: Sequence[datetime], *, until: datetime, group: str) -> list[Line]:
+    """Return the lines of the open project in each stretch, of the price class the address asks for; one query."""
+    if until <= borders[0]:
+        return []
+    found = spend.lines(borders, until=until, projects=request.scope.ids)
+    return [line for line in found if group == "project" or sold(request, line.offering)]
+
+
+def tally(request: PageRequest, lines: Iterable[Line], *, group: str) -> Tally:
+    """Add lines up group by group; stretches of one line are joined before they are rounded."""
     currency = request.tenant.currency
-    if until <= since:
-        return Tally((), currency)
-    lines = spend.by_line(request.tenant, since, until, request.scope.ids)
-    if group == "offering":
-        lines = [line for line in lines if sold(request, line.offering)]
-    names = {p.pk: p.name for p in request.projects} if group == "project" else named(offerings(request))
-    sums: dict[str, list[Line]] = {}
+    exact: dict[tuple[str, str, int], tuple[int, int]] = {}
     for line in lines:
-        sums.setdefault(line.project if group == "project" else line.offering, []).append(line)
-    places = exponent_of(currency)
+        key = line.project, line.offering, line.nano_per_hour
+        seconds, num = exact.get(key, (0, 0))
+        exact[key] = seconds + line.unit_seconds, num + line.exact_num
+    sums: dict[str, tuple[int, int]] = {}
+    for (project, offering, _), (unit_seconds, num) in exact.items():
+        name = project if group == "project" else offering
+        minor, seconds = sums.get(name, (0, 0))
+        sums[name] = minor + to_minor(num, exponent_of(currency)), seconds + unit_seconds
+    return Tally(coloured(request, sums, group), currency)
+
+
+def coloured(request: PageRequest, sums: dict[str, tuple[int, int]], group: str) -> tuple[Group, ...]:
+    """Return the groups, largest first, each with its name and the colour of its series."""
+    names = {p.pk: p.name for p in request.projects} if group == "project" else named(offerings(request))
     found = [
-        Group(
-            key=key,
-            name=names.get(key, "archived project"),
-            minor=sum(to_minor(line.exact_num, places) for line in same),
-            unit_seconds=sum(line.unit_seconds for line in same),
-        )
-        for key, same in sums.items()
+        (key, names.get(key, "archived project"), minor, seconds) for key, (minor, seconds) in sums.items()
     ]
-    ordered = sorted(found, key=lambda each: (-each.minor, each.name, each.key))
-    coloured = [
-        Group(each.key, each.name, each.minor, each.unit_seconds, SERIES[min(i, NAMED)])
-        for i, each in enumerate(ordered)
-    ]
-    return Tally(tuple(coloured), currency)
+    ordered = sorted(found, key=lambda each: (-each[2], each[1], each[0]))
+    return tuple(Group(*each, SERIES[min(i, NAMED)]) for i, each in enumerate(ordered))
 
 
 def sold(request: PageRequest, offering: str) -> bool:

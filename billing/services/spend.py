@@ -26,11 +26,6 @@ SELECT m.lease_id, t.currency, sum({SECONDS})::bigint, sum({SECONDS} * quantity)
        sum({SECONDS} * quantity * nano)::numeric(38)
   FROM mine m JOIN tenants_tenant t ON t.id = m.tenant_id GROUP BY m.lease_id, t.currency
 """
-BY_LINE = f"""
-SELECT project_id, offering_id, nano::bigint, sum({SECONDS} * quantity)::bigint,
-       sum({SECONDS} * quantity * nano)::numeric(38)
-  FROM mine GROUP BY project_id, offering_id, nano
-"""
 # Days come as their borders in the tenant's zone, so that a day of 23 or 25 hours is one day.
 BY_DAY = """
 SELECT d.number, m.{key}, sum(extract(epoch FROM least(m.e, d.e) - greatest(m.s, d.s))::bigint * m.quantity)::bigint,
@@ -39,6 +34,15 @@ SELECT d.number, m.{key}, sum(extract(epoch FROM least(m.e, d.e) - greatest(m.s,
   JOIN unnest(%(begins)s::timestamptz[], %(ends)s::timestamptz[]) WITH ORDINALITY AS d(s, e, number)
     ON m.s < d.e AND m.e > d.s
  GROUP BY 1, 2 ORDER BY 1, 2
+"""
+LINES = """
+SELECT d.number, m.project_id, m.offering_id, m.nano::bigint,
+       sum(extract(epoch FROM least(m.e, d.e) - greatest(m.s, d.s))::bigint * m.quantity)::bigint,
+       sum(extract(epoch FROM least(m.e, d.e) - greatest(m.s, d.s))::bigint * m.quantity * m.nano)::numeric(38)
+  FROM mine m
+  JOIN unnest(%(begins)s::timestamptz[], %(ends)s::timestamptz[]) WITH ORDINALITY AS d(s, e, number)
+    ON m.s < d.e AND m.e > d.s
+ GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4
 """
 BURNING = """
 SELECT coalesce(sum(l.quantity * v.nano_per_hour), 0)::bigint
@@ -72,7 +76,7 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """What one offering, project or lease used on one day, or between two other borders."""
+    """What one offering, project or lease used on one day."""
 
     day: datetime  # its first moment, UTC
     key: str
@@ -84,6 +88,7 @@ class Used:
 class Line:
     """What one project used of one offering at one price: a line of the invoice, before it is rounded."""
 
+    since: datetime  # the border its stretch began at
     project: str
     offering: str
     nano_per_hour: int
@@ -100,10 +105,20 @@ def by_line(
     tenant: Tenant, since: datetime, until: datetime, projects: Iterable[str] | None = None
 ) -> list[Line]:
     """Return what was used in [since, until) as the invoice groups it, so that rounding can be the same."""
-    rows = _ask(BY_LINE, since=since, until=until, projects=projects)
+    return lines([since, until], until=until, projects=projects)
+
+
+def lines(
+    borders: Sequence[datetime], *, until: datetime, projects: Iterable[str] | None = None
+) -> list[Line]:
+    """Return the lines of every stretch from one border to the next, no further than `until`, in one query."""
+    begins, ends = list(borders[:-1]), list(borders[1:])
+    rows = _ask(
+        LINES, since=begins[0], until=min(until, ends[-1]), projects=projects, begins=begins, ends=ends
+    )
     return [
-        Line(project, offering, nano, unit_seconds, int(exact))
-        for project, offering, nano, unit_seconds, exact in rows
+        Line(begins[number - 1], project, offering, nano, unit_seconds, int(exact))
+        for number, project, offering, nano, unit_seconds, exact in rows
     ]
 
 
@@ -139,22 +154,9 @@ def by_day(
     projects: Iterable[str] | None = None,
 ) -> list[Used]:
     """Return what was used on every local day of [since, until), stacked by offering, project or lease."""
-    begins, ends = days(tenant.time_zone, since, until)
-    return by_stretch(since, until, [*begins, ends[-1]], group=group, projects=projects)
-
-
-def by_stretch(
-    since: datetime,
-    until: datetime,
-    borders: Sequence[datetime],
-    *,
-    group: str,
-    projects: Iterable[str] | None = None,
-) -> list[Used]:
-    """Return what was used in [since, until) between each border and the next; `day` is the border it began at."""
     if group not in GROUPS:
         raise ValueError(f"usage is grouped by {', '.join(GROUPS)}, not by {group!r}")
-    begins, ends = list(borders[:-1]), list(borders[1:])
+    begins, ends = days(tenant.time_zone, since, until)
     rows = _ask(
         BY_DAY.format(key=f"{group}_id"),
         since=since,
