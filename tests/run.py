@@ -46,13 +46,13 @@ def main(only: str) -> int:
     if only:
         return run(*selection(only))
     browser = 0
-    if any((CHECKOUT / "tests/browser").glob("**/test_*.py")):
-        # Playwright keeps an event loop in its thread, which Django would refuse for every later test there.
-        browser = run("tests/browser")
-        browser = 0 if browser == NOTHING_COLLECTED else browser
-        if browser:
-            before = os.environ.get("EARLIER_OUTCOME", "")
-            os.environ["EARLIER_OUTCOME"] = f"{before}\nFAILED: tests/browser, in the run above".strip()
+    # A file at a time: each has a server, a database and a browser of its own. And apart from the suite, because
+    # Playwright keeps an event loop in its thread, which Django would refuse for every later test there.
+    for file in sorted((CHECKOUT / "tests/browser").glob("**/test_*.py")):
+        outcome = run(str(file.relative_to(CHECKOUT)))
+        browser = browser or (0 if outcome == NOTHING_COLLECTED else outcome)
+    if browser:
+        os.environ["EARLIER_OUTCOME"] = "FAILED: tests/browser, in the runs above"
     suite = run(
         "--ignore=tests/browser", *workers(), "--cov", "--cov-report=term-missing", "--cov-fail-under=100"
     )
