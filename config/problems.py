@@ -7,13 +7,21 @@ from typing import Any
 
 import structlog
 from django.core.exceptions import PermissionDenied
-from django.db import DatabaseError, InterfaceError, InternalError, OperationalError, transaction
+from django.db import (
+    DatabaseError,
+    IntegrityError,
+    InterfaceError,
+    InternalError,
+    OperationalError,
+    transaction,
+)
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from psycopg.errors import ReadOnlySqlTransaction
 from rest_framework import exceptions
 from rest_framework.parsers import BaseParser
 
+from tenants.services import answers
 from tenants.services.refusals import Fix, Refused
 
 log = structlog.get_logger(__name__)
@@ -98,6 +106,8 @@ def flatten(detail: Any, field: str = "") -> list[dict[str, str]]:
 
 def describe(exc: Exception) -> dict[str, Any] | None:
     """Tell status, code, title, detail and fix of an expected exception; None for a surprise."""
+    if isinstance(exc, IntegrityError) and answers.is_second(exc):
+        exc = answers.in_flight()
     if isinstance(exc, Refused):
         return {
             "status": exc.status,

@@ -26,7 +26,12 @@ def database(url: str) -> dict[str, Any]:
         "CONN_HEALTH_CHECKS": True,
         "DISABLE_SERVER_SIDE_CURSORS": True,
         # A door waits at most this long for a lock or a statement; then the caller gets a clear 503.
-        "OPTIONS": {"options": "-c lock_timeout=5s -c statement_timeout=30s -c timezone=UTC -c jit=off"},
+        # What is prepared (ports/database.py) is looked up by keys alone: one plan is right for all values.
+        "OPTIONS": {
+            "options": "-c lock_timeout=5s -c statement_timeout=30s -c timezone=UTC -c jit=off"
+            " -c plan_cache_mode=force_generic_plan",
+            "prepare_threshold": 5,
+        },
     }
 
 

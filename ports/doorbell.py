@@ -6,8 +6,9 @@ from datetime import datetime, timedelta
 from typing import Any, TypeVar, cast
 
 from celery import current_app, shared_task
-from django.db import connection
 from kombu.exceptions import OperationalError
+
+from ports import database
 
 CHANNEL = "gpubroker_doorbell"
 Answer = TypeVar("Answer", bound=Callable[..., Any])
@@ -22,7 +23,7 @@ SELECT pg_notify(%s, '')
 
 
 def _write(task: str, subject: str, tenant_id: str, now: datetime) -> None:
-    with connection.cursor() as cursor:
+    with database.prepared() as cursor:
         cursor.execute(RING, [task, subject, tenant_id, now, CHANNEL])
 
 

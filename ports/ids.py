@@ -11,12 +11,15 @@ CROCKFORD = "0123456789abcdefghjkmnpqrstvwxyz"
 BODY = 26
 
 
+PAIRS = [first + second for first in CROCKFORD for second in CROCKFORD]
+
+
 def _encode(number: int, length: int) -> str:
     letters = []
-    for _ in range(length):
-        number, rest = divmod(number, 32)
-        letters.append(CROCKFORD[rest])
-    return "".join(reversed(letters))
+    for _ in range(0, length, 2):  # two letters at a time: every request makes several ids
+        number, rest = divmod(number, 1024)
+        letters.append(PAIRS[rest])
+    return "".join(reversed(letters))[-length:]
 
 
 def _ulid() -> str:

@@ -1,13 +1,13 @@
 """The lease gate of money: no lease without a price, and no project that burns more per hour than it may."""
 
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any
-
-from django.db import connection
 
 from billing.services.prices import LIST, NoPrice
 from broker.models import Lease
 from broker.services import quotas
+from ports import database
 from tenants.models import QuotaKind
 
 # One question on the request path: the price, and whether anybody on the path limits the burn at all.
@@ -16,12 +16,12 @@ SELECT t.currency,
        (SELECT v.nano_per_hour FROM billing_priceversion v JOIN billing_ratecard card ON card.id = v.rate_card_id
          WHERE card.name = %(card)s AND v.offering_id = %(offering)s AND v.currency = t.currency
            AND v.valid @> %(now)s::timestamptz),
-       EXISTS (SELECT FROM tenants_quota q WHERE q.kind = 'burn' AND q.project_id = ANY(%(path)s))
+       EXISTS (SELECT FROM tenants_quota q WHERE q.kind = 'burn' AND q.project_id = ANY(%(path)s::text[]))
   FROM tenants_tenant t WHERE t.id = %(tenant)s
 """
 
 
-def gate(lease: Lease, *, now: datetime) -> None:
+def gate(lease: Lease, *, now: datetime) -> Callable[[], None]:
     """Take the lease's price per hour from every burn quota on its project's path, or raise Refused.
 
     An offering without a price is refused here: seconds that cannot be charged must not come about.
@@ -33,13 +33,18 @@ def gate(lease: Lease, *, now: datetime) -> None:
         "path": lease.project.path,
         "tenant": lease.tenant_id,
     }
-    with connection.cursor() as cursor:
-        cursor.execute(ASK, asked)
-        currency, nano_per_hour, limited = cursor.fetchone()
-    if nano_per_hour is None:
-        raise NoPrice(
-            f"{lease.offering.label} has no price in {currency} now, so it cannot be charged.",
-            fix="Ask the operator to publish a price, or choose another offering.",
-        )
-    if limited:
-        quotas.take(lease, {QuotaKind.BURN: nano_per_hour * lease.quantity}, now=now)
+    cursor = database.prepared()
+    cursor.execute(ASK, asked)
+
+    def judge() -> None:
+        with cursor:
+            currency, nano_per_hour, limited = cursor.fetchone()
+        if nano_per_hour is None:
+            raise NoPrice(
+                f"{lease.offering.label} has no price in {currency} now, so it cannot be charged.",
+                fix="Ask the operator to publish a price, or choose another offering.",
+            )
+        if limited:
+            quotas.take(lease, {QuotaKind.BURN: nano_per_hour * lease.quantity}, now=now)
+
+    return judge

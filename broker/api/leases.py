@@ -25,12 +25,15 @@ from broker.api.serializers import (
 from broker.domain.states import EndReason, LeaseState
 from broker.models import Allocation, Lease, Transition
 from broker.services.leases import ending, growing, naming, placing
-from broker.services.leases.request import Wanted, request
+from broker.services.leases.request import Wanted, enqueue, look_up
 from broker.services.leases.standing import positions
+from ports.database import batched
 from tenants.api.etag import Etagged
 from tenants.api.filters import Filter
 from tenants.api.idempotency import idempotent
 from tenants.api.views import TenantViewSet, shape
+from tenants.services import permissions
+from tenants.services.permissions import project_for
 
 TAG = re.compile(r"tag\.(.{1,60})", re.DOTALL)
 STEPS = 500
@@ -89,19 +92,29 @@ class Leases(Etagged, ListModelMixin, TenantViewSet):
         return lease
 
     @extend_schema(request=LeaseWanted, responses={202: LeaseOut})
+    @batched
     @idempotent()
     def create(self, request_: Request) -> Response:
         """Ask for a lease. The answer comes before the slice does: follow `status.state`, or the events."""
         wanted = shape(LeaseWanted, request_)
-        lease = request(
-            Wanted(offering_id=wanted.pop("offering"), **{k: v for k, v in wanted.items() if k != "project"}),
-            project=self.project_for(wanted["project"]),
+        project_id = wanted.pop("project")
+        project_found, found = getattr(self, "ahead", (None, None))
+        lease = enqueue(
+            Wanted(offering_id=wanted.pop("offering"), **wanted),
+            project=project_for(self.request.roles, "leases.write", project_id, found=project_found),
             actor=self.request.actor,
             now=self.now,
+            found=found,
         )
         if self.dry_run:
-            placing.place(lease, now=self.now)
+            placing.foresee(lease)
         return self.tagged(lease, status=202, Location=f"/api/v1/leases/{lease.pk}")
+
+    def look_ahead(self, request_: Request) -> None:
+        """Ask for project and offering along with the key: three answers for one wait."""
+        names = [request_.data.get(name) for name in ("project", "offering")]
+        if self.action == "create" and all(isinstance(name, str) for name in names):
+            self.ahead = (permissions.look_up(names[0]), look_up(names[1]))
 
     @extend_schema(request=LeaseChange)
     def partial_update(self, request_: Request, pk: str) -> Response:

@@ -36,7 +36,9 @@ class LeaseQuerySet(models.QuerySet["Lease"]):
 
 class Lease(TenantOwned):
     id = models.CharField(primary_key=True, max_length=ID_LENGTH, default=lease_id)
-    project = models.ForeignKey(Project, on_delete=models.PROTECT)
+    # No indexes of their own: `lease_newest_first` and `lease_of_project` begin with them.
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="+", db_index=False)
+    project = models.ForeignKey(Project, on_delete=models.PROTECT, db_index=False)
     offering = models.ForeignKey(Offering, on_delete=models.PROTECT)
     name = models.CharField(max_length=120)
     quantity = models.PositiveIntegerField(default=1)  # slices; more than one is a gang, all or nothing

@@ -1,5 +1,6 @@
 """What a lease must pass before it may queue or grow. Which gates, and in which order, is a setting."""
 
+from collections.abc import Callable
 from datetime import datetime
 from functools import cache
 from typing import Protocol, cast
@@ -9,15 +10,18 @@ from django.utils.module_loading import import_string
 
 from broker.models import Lease
 
+Answer = Callable[[], None]
+
 
 class LeaseGate(Protocol):
     """Judge a lease inside the transaction that queues or enlarges it: return, or raise Refused to undo it all.
 
     A gate takes what the lease lacks: called again after an extension it takes only the difference.
-    No network inside.
+    No network inside. A gate that asks the database may return what reads the answer: all gates then ask
+    before the first answer is waited for.
     """
 
-    def __call__(self, lease: Lease, *, now: datetime) -> None: ...
+    def __call__(self, lease: Lease, *, now: datetime) -> Answer | None: ...
 
 
 @cache
@@ -27,5 +31,6 @@ def _load(names: tuple[str, ...]) -> tuple[LeaseGate, ...]:
 
 def pass_all(lease: Lease, *, now: datetime) -> None:
     """Call every gate of settings.LEASE_GATES; the first Refused stops it."""
-    for gate in _load(tuple(settings.LEASE_GATES)):
-        gate(lease, now=now)
+    for answer in [gate(lease, now=now) for gate in _load(tuple(settings.LEASE_GATES))]:
+        if answer is not None:
+            answer()

@@ -1,7 +1,7 @@
 """Quotas of a project's whole path, taken and given back by conditional UPDATEs that PostgreSQL checks."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -9,6 +9,7 @@ from typing import Any
 from django.db import connection
 
 from broker.models import Lease
+from ports import database
 from tenants.models import QuotaKind
 from tenants.services.refusals import Fix, QuotaExceeded
 
@@ -19,19 +20,20 @@ TAKE = """
 WITH asked AS (SELECT * FROM unnest(%(kinds)s::text[], %(amounts)s::bigint[]) AS a(kind, amount)),
 on_path AS (
   SELECT q.id, q.kind, q.project_id, q.soft_limit, a.amount, q.window_start,
-         CASE WHEN q.kind = 'gpu_seconds' AND q.window_start IS DISTINCT FROM %(window)s THEN 0 ELSE q.used END AS used
+         CASE WHEN q.kind = 'gpu_seconds' AND q.window_start IS DISTINCT FROM %(window)s::timestamptz
+              THEN 0 ELSE q.used END AS used
     FROM tenants_quota q JOIN asked a USING (kind)
-   WHERE q.project_id = ANY(%(path)s)
-   ORDER BY array_position(%(path)s, q.project_id::text), q.kind
+   WHERE q.project_id = ANY(%(path)s::text[])
+   ORDER BY array_position(%(path)s::text[], q.project_id::text), q.kind
      FOR NO KEY UPDATE OF q
 ), taken AS (
   UPDATE tenants_quota q
-     SET used = CASE WHEN q.kind = 'gpu_seconds' AND q.window_start IS DISTINCT FROM %(window)s
+     SET used = CASE WHEN q.kind = 'gpu_seconds' AND q.window_start IS DISTINCT FROM %(window)s::timestamptz
                      THEN 0 ELSE q.used END + p.amount,
-         window_start = CASE WHEN q.kind = 'gpu_seconds' THEN %(window)s ELSE q.window_start END
+         window_start = CASE WHEN q.kind = 'gpu_seconds' THEN %(window)s::timestamptz ELSE q.window_start END
     FROM on_path p
    WHERE q.id = p.id
-     AND CASE WHEN q.kind = 'gpu_seconds' AND q.window_start IS DISTINCT FROM %(window)s
+     AND CASE WHEN q.kind = 'gpu_seconds' AND q.window_start IS DISTINCT FROM %(window)s::timestamptz
               THEN 0 ELSE q.used END + p.amount <= q.soft_limit
   RETURNING q.id
 )
@@ -68,10 +70,11 @@ def window_of(now: datetime) -> datetime:
     return now.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
 
 
-def gate(lease: Lease, *, now: datetime) -> None:
+def gate(lease: Lease, *, now: datetime) -> Callable[[], None]:
     """Take concurrent units and GPU-hours for the lease on every node of its project's path."""
     units = lease.offering.milli_units * lease.quantity
-    take(lease, {QuotaKind.UNITS: units, QuotaKind.GPU_SECONDS: units * lease.max_duration_s}, now=now)
+    wanted = {QuotaKind.UNITS: units, QuotaKind.GPU_SECONDS: units * lease.max_duration_s}
+    return ask(lease, wanted, now=now)
 
 
 def take(lease: Lease, wanted: Mapping[QuotaKind, int], *, now: datetime) -> None:
@@ -80,29 +83,35 @@ def take(lease: Lease, wanted: Mapping[QuotaKind, int], *, now: datetime) -> Non
     What was taken stands on the lease (`quota_uses`), part by part: an extension may fall into another window
     or find other quotas on the path, and exactly what was taken is given back. The caller saves the lease.
     """
+    ask(lease, wanted, now=now)()
+
+
+def ask(lease: Lease, wanted: Mapping[QuotaKind, int], *, now: datetime) -> Callable[[], None]:
+    """Do what `take` does in two parts: the statement is sent, and what is returned reads and judges its answer."""
     more = {kind: amount - lease.quota_uses.get(kind, {}).get("amount", 0) for kind, amount in wanted.items()}
     more = {kind: amount for kind, amount in more.items() if amount > 0}
-    if not more:
-        return
-    window = window_of(now)
-    with connection.cursor() as cursor:
-        cursor.execute(
-            TAKE,
-            {
-                "kinds": [str(kind) for kind in more],
-                "amounts": list(more.values()),
-                "path": lease.project.path,
-                "window": window,
-            },
-        )
-        rows = [QuotaRow(*row) for row in cursor.fetchall()]
-    for row in rows:
-        if not row.taken:
-            raise _refusal(lease, row)
-    for kind in more:
-        use = lease.quota_uses.setdefault(str(kind), {"amount": 0, "parts": []})
-        use["amount"] = wanted[kind]
-        use["parts"] += [[row.id, row.asked, window.isoformat()] for row in rows if row.kind == kind]
+    window, cursor = window_of(now), database.prepared()
+    if more:
+        asked = {
+            "kinds": [str(kind) for kind in more],
+            "amounts": list(more.values()),
+            "path": lease.project.path,
+            "window": window,
+        }
+        cursor.execute(TAKE, asked)
+
+    def judge() -> None:
+        with cursor:
+            rows = [QuotaRow(*row) for row in cursor.fetchall()] if more else []
+        for row in rows:
+            if not row.taken:
+                raise _refusal(lease, row)
+        for kind in more:
+            use = lease.quota_uses.setdefault(str(kind), {"amount": 0, "parts": []})
+            use["amount"] = wanted[kind]
+            use["parts"] += [[row.id, row.asked, window.isoformat()] for row in rows if row.kind == kind]
+
+    return judge
 
 
 def give_back(lease: Lease, *, used_unit_seconds: int) -> None:

@@ -35,11 +35,13 @@ def idempotent(*, required: bool = True, hide: tuple[str, ...] = ()) -> Callable
             if not key or self.dry_run:
                 return view(self, request, *args, **kwargs)
             asked = _asked(request, key)
-            if (before := answers.find(asked)) is not None:
+            found = answers.look_up(asked)
+            self.look_ahead(request)
+            if (before := found()) is not None:
                 return _again(before)
             response = view(self, request, *args, **kwargs)
             if isinstance(response, Response) and response.status_code < 400:
-                _keep(asked, response, hide, now=self.now)
+                return _kept(asked, response, hide, now=self.now)
             return response
 
         once.idempotency_required = required  # type: ignore[attr-defined]  # the schema says so too
@@ -73,14 +75,14 @@ def _again(before: Any) -> HttpResponse:
     return response
 
 
-def _keep(asked: Asked, response: Response, hide: tuple[str, ...], *, now: Any) -> None:
+def _kept(asked: Asked, response: Response, hide: tuple[str, ...], *, now: Any) -> HttpResponse:
+    """Store the answer, and give it as it was stored: it is written as JSON only once."""
     body = response.data
     if hide and isinstance(body, dict):
         body = {name: None if name in hide else value for name, value in body.items()}
-    answers.keep(
-        asked,
-        status=response.status_code,
-        headers={name: response[name] for name in KEPT_HEADERS if response.has_header(name)},
-        body=JSONRenderer().render(body).decode(),
-        now=now,
-    )
+    text = JSONRenderer().render(body).decode()
+    headers = {name: response[name] for name in KEPT_HEADERS if response.has_header(name)}
+    answers.keep(asked, status=response.status_code, headers=headers, body=text, now=now)
+    if hide:
+        return response
+    return HttpResponse(text, status=response.status_code, headers=headers, content_type="application/json")

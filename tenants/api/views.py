@@ -70,6 +70,9 @@ class TenantViewSet(viewsets.GenericViewSet[Any]):
         """Return a project named in the body, if the visitor may do this method's action there."""
         return project_for(self.request.roles, action or self.actions_needed[self.action], project_id)
 
+    def look_ahead(self, request: Request) -> None:
+        """Ask the database for what the body names, before the first answer is waited for; nothing by default."""
+
     @property
     def dry_run(self) -> bool:
         asked = self.request.query_params.get("dry_run") == "true"

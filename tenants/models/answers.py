@@ -2,10 +2,12 @@
 
 from django.db import models
 
-from tenants.models.tenants import TenantOwned
+from tenants.models.tenants import Tenant, TenantOwned
 
 
 class StoredAnswer(TenantOwned):
+    # No index of its own: `answer_once_per_key` begins with it, and is what every look-up must take.
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="+", db_index=False)
     id = models.BigAutoField(primary_key=True)
     bearer = models.CharField(max_length=40)  # whose key it is: a user, a token's service account
     method = models.CharField(max_length=7)

@@ -2,13 +2,15 @@
 
 import hashlib
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db import IntegrityError, connection, transaction
+from django.db import IntegrityError, transaction
 from django.db.backends.postgresql.psycopg_any import Jsonb
 
+from ports import database
 from tenants.models import StoredAnswer
 from tenants.services import walls
 from tenants.services.refusals import Refused
@@ -63,31 +65,41 @@ VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
 
 def find(asked: Asked) -> StoredAnswer | None:
     """Return the answer given before, or None when the request is new; it is then ours to work on."""
+    return look_up(asked)()
+
+
+def look_up(asked: Asked) -> Callable[[], StoredAnswer | None]:
+    """Ask for the answer given before; what is returned waits for it."""
     where = [asked.tenant_id, asked.bearer, asked.method, asked.path, asked.key]
     number = int.from_bytes(hashlib.sha256("\n".join(where).encode()).digest()[:8], "big", signed=True)
-    with connection.cursor() as cursor:
-        cursor.execute(FIND, [number, *where])
-        got, digest, status, headers, body = cursor.fetchone()
-    if digest is None:
-        if not got:
-            raise _in_flight()
-        return None
-    if digest != asked.digest:
-        raise KeyReused(
-            "This key already stands for a request with another body.",
-            fix="Send a new key; use the old one only to repeat the very same request.",
-        )
-    return StoredAnswer(status=status, headers=json.loads(headers), body=body)
+    cursor = database.prepared()
+    cursor.execute(FIND, [number, *where])
+
+    def read() -> StoredAnswer | None:
+        with cursor:
+            got, digest, status, headers, body = cursor.fetchone()
+        if digest is None:
+            if not got:
+                raise in_flight()
+            return None
+        if digest != asked.digest:
+            raise KeyReused(
+                "This key already stands for a request with another body.",
+                fix="Send a new key; use the old one only to repeat the very same request.",
+            )
+        return StoredAnswer(status=status, headers=json.loads(headers), body=body)
+
+    return read
 
 
 def keep(asked: Asked, *, status: int, headers: dict[str, str], body: str, now: datetime) -> None:
     """Store the answer with the effect; a second effect under the same key is undone."""
     row = (asked.tenant_id, asked.bearer, asked.method, asked.path, asked.key, asked.digest)
     try:
-        with transaction.atomic(savepoint=False), connection.cursor() as cursor:
+        with transaction.atomic(savepoint=False), database.prepared() as cursor:
             cursor.execute(KEEP, (*row, status, Jsonb(headers), body, now))
     except IntegrityError:
-        raise _in_flight() from None
+        raise in_flight() from None
 
 
 def forget_old(*, now: datetime) -> int:
@@ -102,7 +114,13 @@ def forget_old(*, now: datetime) -> int:
     return gone
 
 
-def _in_flight() -> InFlight:
+def is_second(error: Exception) -> bool:
+    """Tell whether this is PostgreSQL refusing a second effect under one key."""
+    said = getattr(error.__cause__, "diag", None)
+    return said is not None and said.constraint_name == "answer_once_per_key"
+
+
+def in_flight() -> InFlight:
     return InFlight(
         "Another request with this key has not been answered yet; nothing was done twice.",
         fix="Wait a second, then send it again with the same key to get its answer.",

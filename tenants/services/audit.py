@@ -3,9 +3,9 @@
 from datetime import datetime
 from typing import Any
 
-from django.db import connection
 from django.db.backends.postgresql.psycopg_any import Jsonb
 
+from ports import database
 from tenants.models.audit import AuditEvent
 from tenants.models.keys import audit_id
 from tenants.services.actors import Actor
@@ -32,7 +32,7 @@ def record(
     """Write what was done, by whom; `detail` holds plain JSON values such as before and after."""
     who = (actor.kind, actor.id, actor.label)
     subject = (subject_id, subject_label[:LONGEST_LABEL])
-    with connection.cursor() as cursor:
+    with database.prepared() as cursor:
         row = (audit_id(), tenant_id, now, *who, action, *subject, Jsonb(detail), actor.request_id)
         cursor.execute(ADD, row)
 

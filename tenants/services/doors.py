@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db import connection
-
+from ports import database
 from tenants.domain.credentials import Credential
 from tenants.domain.roles import Grant, Grants, Role
 from tenants.models import ApiToken, Tenant
@@ -43,8 +42,9 @@ def _tenant(row: dict[str, Any]) -> Tenant:
 
 
 def _call(sql: str, arguments: list[Any]) -> dict[str, Any] | None:
-    with connection.cursor() as cursor:
-        cursor.execute(sql, arguments)
+    with database.prepared() as cursor:
+        with database.batch():  # the request's BEGIN goes along
+            cursor.execute(sql, arguments)
         row = cursor.fetchone()
         names = [column.name for column in cursor.description or ()]
     return dict(zip(names, row, strict=True)) if row else None

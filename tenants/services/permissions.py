@@ -1,14 +1,16 @@
 """Saying no for want of a role: the same sentence wherever it is said."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NoReturn
 
+from ports import database
 from tenants.domain.roles import ALLOWED, Grants, Role, scope_allows
 from tenants.models import Project, Tenant
 from tenants.services.refusals import Fix, Missing, NotAllowed, Refused
 
 # By hand, for it stands before every lease: the ORM would take twice as long.
-OPEN = "SELECT * FROM tenants_project WHERE id = %s AND archived_at IS NULL"
+COLUMNS = [field.attname for field in Project._meta.concrete_fields]
+OPEN = f"SELECT {', '.join(COLUMNS)} FROM tenants_project WHERE id = %s AND archived_at IS NULL"
 
 
 class TenantSuspended(Refused):
@@ -52,9 +54,24 @@ def require(grants: Grants, action: str, path: Iterable[str] = ()) -> None:
         refuse(action, grants)
 
 
-def project_for(grants: Grants, action: str, project_id: str) -> Project:
+def look_up(project_id: str) -> Callable[[], Project | None]:
+    """Ask for an open project; what is returned waits for the answer."""
+    cursor = database.prepared()
+    cursor.execute(OPEN, [project_id])
+
+    def read() -> Project | None:
+        with cursor:
+            row = cursor.fetchone()
+        return Project.from_db("default", COLUMNS, row) if row else None
+
+    return read
+
+
+def project_for(
+    grants: Grants, action: str, project_id: str, *, found: Callable[[], Project | None] | None = None
+) -> Project:
     """Return an open project the visitor may act in; one they cannot see is missing, not forbidden."""
-    project = next(iter(Project.objects.raw(OPEN, [project_id])), None)
+    project = (found or look_up(project_id))()
     if project is None or not grants.may("projects.read", project.path):
         raise Missing(
             "There is no such project here.",

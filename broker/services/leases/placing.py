@@ -159,6 +159,15 @@ def place(lease: Lease, *, now: datetime) -> bool:
     return False
 
 
+def foresee(lease: Lease) -> None:
+    """Let a lease say what placing it now would do, and do nothing."""
+    cards = cards_of(pool_of(lease.offering))
+    if seat(lease.offering, cards, quantity=lease.quantity, same_node=lease.same_node):
+        lease.state = LeaseState.PROVISIONING.value
+    else:
+        lease.waits_for = why_not(lease, cards)
+
+
 def _hold(lease: Lease, seating: Seating, now: datetime) -> bool:
     """Take the seats and step to provisioning; False when a card went out of service meanwhile."""
     offering, generation = lease.offering, lease.generation + 1

@@ -1,0 +1,170 @@
+"""Asking for a lease over the API, against a bare DRF POST that checks the same body and inserts the same row.
+
+Both are asked over HTTP, on one kept connection each to one worker of the product's own server, in turns: whatever
+else the machine does meets both. What stands between them is all that makes a row a lease: the token and its
+role, the project, price and quota, the ledger, the hint, the audit trail, and the answer kept under its key.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from datetime import timedelta
+from http.client import HTTPConnection  # noqa: TID251  # the leanest client there is
+from pathlib import Path
+from socket import socket
+from statistics import median
+from time import perf_counter, sleep
+from typing import Any
+
+import django
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+django.setup()
+
+from django.conf import settings  # noqa: E402
+from django.core.handlers.wsgi import WSGIHandler  # noqa: E402
+from django.urls import include, path  # noqa: E402
+from rest_framework.request import Request  # noqa: E402
+from rest_framework.response import Response  # noqa: E402
+from rest_framework.views import APIView  # noqa: E402
+
+from bench.figures import Figures  # noqa: E402
+from billing.services.showcase import prices  # noqa: E402
+from broker.api.serializers import LeaseOut, LeaseWanted  # noqa: E402
+from broker.models import Lease, Offering  # noqa: E402
+from broker.services import catalogue, inventory  # noqa: E402
+from broker.services.inventory import Rack  # noqa: E402
+from ports import clock, ids  # noqa: E402
+from tenants.models import Quota, QuotaKind, ServiceAccount  # noqa: E402
+from tenants.services import tenants, tokens  # noqa: E402
+from tenants.services.actors import SYSTEM  # noqa: E402
+from tenants.services.walls import as_tenant  # noqa: E402
+
+ROUNDS, A_ROUND, WARM_UP = 21, 50, 100
+TENANT = os.environ.get("BENCH_TENANT", "")
+
+
+class Bare(APIView):
+    """The least a POST can do: check the body, insert the row, answer with it."""
+
+    authentication_classes: list[Any] = []
+    permission_classes: list[Any] = []
+
+    def post(self, request: Request) -> Response:
+        body = LeaseWanted(data=request.data)
+        body.is_valid(raise_exception=True)
+        wanted, now = body.validated_data, clock.now()
+        lease = Lease(
+            tenant_id=TENANT,
+            project_id=wanted.pop("project"),
+            offering_id=wanted.pop("offering"),
+            at=now.replace(microsecond=0),
+            created_at=now,
+            requested_by="bench",
+            requested_by_label="bench",
+            **wanted,
+        )
+        lease.save(force_insert=True)
+        return Response(LeaseOut(lease).data, status=201)
+
+
+urlpatterns = [path("bench/bare", Bare.as_view()), path("", include("config.urls"))]
+settings.ROOT_URLCONF = "bench.house_api"
+if TENANT:  # in the server: the bare POST writes a tenant's row too, but asks nobody whose it is
+    settings.DATABASES["default"]["OPTIONS"]["options"] += f" -c app.tenant={TENANT}"
+application = WSGIHandler()
+
+
+def world() -> tuple[str, str, dict[str, Any]]:
+    """Make a fleet and a tenant with room for every request; return it, its token and the body to send."""
+    now = clock.now()
+    catalogue.load_gpu_models()
+    inventory.add_simulated([Rack("north-1", "eu-north", "H100-80GB", nodes=8)], now=now)
+    catalogue.derive_offerings(now=now)
+    Offering.objects.update(state="published")
+    prices.publish_all(since=now - timedelta(hours=1), actor=SYSTEM, now=now)
+    with as_tenant(""):
+        tenant, project = tenants.create(name="Bench", owner=None, actor=SYSTEM, now=now)
+        Quota.objects.filter(kind=QuotaKind.UNITS).update(limit=10**12, soft_limit=10**12)
+        machine = ServiceAccount.objects.create(tenant=tenant, name="bench", role="member", created_at=now)
+        _, token = tokens.issue(
+            tenant=tenant,
+            name="bench",
+            scopes=["leases:write", "projects:read"],
+            expires_at=now + timedelta(days=1),
+            actor=SYSTEM,
+            now=now,
+            service_account=machine,
+        )
+    offering = Offering.objects.filter(profile="1g.10gb", price_class="on_demand")[0]
+    body = {"name": "fold-run-7", "project": project.pk, "offering": offering.pk, "max_duration_s": 3600}
+    return tenant.pk, token, body
+
+
+class Caller:
+    """One kept connection that posts the same body again and again, and insists on success."""
+
+    def __init__(self, port: int, where: str, body: dict[str, Any], token: str) -> None:
+        self.http, self.where, self.body = HTTPConnection("127.0.0.1", port), where, json.dumps(body)
+        self.headers = {"Content-Type": "application/json", "Authorization": f"Bearer {token}"}
+
+    def post(self) -> None:
+        self.http.request("POST", self.where, self.body, {**self.headers, "Idempotency-Key": ids.new("key")})
+        answer = self.http.getresponse()
+        text = answer.read()
+        if answer.status not in (201, 202):
+            raise RuntimeError(f"{self.where}: {answer.status} {text!r}")
+
+    def timed(self) -> float:
+        """Return the seconds of one post, over a round of them."""
+        begun = perf_counter()
+        for _ in range(A_ROUND):
+            self.post()
+        return (perf_counter() - begun) / A_ROUND
+
+
+def serve(tenant: str) -> tuple["subprocess.Popen[bytes]", int]:
+    """Start the product's server with one worker and wait until it answers."""
+    with socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "gunicorn", "bench.house_api:application", "--bind", f"127.0.0.1:{port}"]
+    command += ["--workers", "1", "--threads", "2", "--worker-class", "gthread", "--no-control-socket"]
+    command += ["--keep-alive", "60", "--log-level", "error"]
+    env = {**os.environ, "BENCH_TENANT": tenant, "PYTHONPATH": str(Path(__file__).resolve().parents[1])}
+    process = subprocess.Popen(command, env=env)
+    for _ in range(200):
+        sleep(0.1)
+        if process.poll() is not None:
+            raise RuntimeError(f"the server ended with {process.returncode}")
+        with socket() as knock:
+            if knock.connect_ex(("127.0.0.1", port)) == 0:
+                return process, port
+    raise RuntimeError("the server did not start within 20 s")
+
+
+def main() -> None:
+    figures = Figures("house")
+    tenant, token, body = world()
+    process, port = serve(tenant)
+    try:
+        bare, lease = (Caller(port, where, body, token) for where in ("/bench/bare", "/api/v1/leases"))
+        for _ in range(WARM_UP):
+            bare.post()
+            lease.post()
+        pairs = [(bare.timed(), lease.timed()) for _ in range(ROUNDS)]
+    finally:
+        process.terminate()
+        process.wait(20)
+    figures.rate(
+        "lease_request",
+        1 / median(each for _, each in pairs),
+        baseline=1 / median(each for each, _ in pairs),
+        at_least=0.5,
+    )
+    figures.leave()
+
+
+if __name__ == "__main__":
+    main()
