@@ -83,9 +83,10 @@ def test_another_seed_gives_the_requests_to_other_tenants(tmp_path: Path) -> Non
     assert len(digests) == 2
 
 
-def test_a_gang_no_node_could_hold_is_refused_and_counted(tmp_path: Path) -> None:
-    report = replay(tmp_path, HEAD + "0,0,100,8,1000\n0,0,100,1,1000\n", fleet="9xH100-80GB", tenants=1)
-    assert (report["leases"], report["refused"]) == (2, 0)
+def test_a_gang_takes_a_whole_node_and_the_next_request_waits(tmp_path: Path) -> None:
+    report = replay(tmp_path, HEAD + "0,0,100,8,1000\n0,0,100,1,1000\n", fleet="8xH100-80GB", tenants=1)
+    assert (report["leases"], report["refused"], report["queued"]) == (2, 0, 1)
+    assert report["longest_wait_s"] == 100
 
 
 def test_a_fleet_too_small_for_a_gang_refuses_it(tmp_path: Path) -> None:
