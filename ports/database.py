@@ -3,20 +3,24 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
-from typing import Any, TypeVar, cast
+from typing import Any, Self, TypeVar, cast
 
+import psycopg
 from django.db import DEFAULT_DB_ALIAS, connections
-from django.db.backends.postgresql.base import ServerBindingCursor
 from django.db.backends.utils import CursorWrapper
 
 Act = TypeVar("Act", bound=Callable[..., Any])
 
 
-class _Prepared(ServerBindingCursor):  # type: ignore[misc]
+class _Prepared(psycopg.Cursor[Any]):
     """Sends a statement's text and plans it once a connection; afterwards only the values travel."""
 
-    def execute(self, query: Any, params: Any = None, **_: Any) -> Any:
+    def execute(self, query: Any, params: Any = None, **_: Any) -> Self:
         return super().execute(query, params, prepare=True)
+
+    def _convert_query(self, query: Any, params: Any = None) -> Any:
+        self._query = super()._convert_query(query, params)  # where Django's own log of statements looks
+        return self._query
 
 
 def prepared() -> CursorWrapper:

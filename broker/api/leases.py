@@ -112,9 +112,10 @@ class Leases(Etagged, ListModelMixin, TenantViewSet):
 
     def look_ahead(self, request_: Request) -> None:
         """Ask for project and offering along with the key: three answers for one wait."""
-        names = [request_.data.get(name) for name in ("project", "offering")]
-        if self.action == "create" and all(isinstance(name, str) for name in names):
-            self.ahead = (permissions.look_up(names[0]), look_up(names[1]))
+        body = request_.data if self.action == "create" and isinstance(request_.data, dict) else {}
+        project_id, offering_id = body.get("project"), body.get("offering")
+        if isinstance(project_id, str) and isinstance(offering_id, str):
+            self.ahead = (permissions.look_up(project_id), look_up(offering_id))
 
     @extend_schema(request=LeaseChange)
     def partial_update(self, request_: Request, pk: str) -> Response:

@@ -92,7 +92,7 @@ def ask(lease: Lease, wanted: Mapping[QuotaKind, int], *, now: datetime) -> Call
     more = {kind: amount for kind, amount in more.items() if amount > 0}
     window, cursor = window_of(now), database.prepared()
     if more:
-        asked = {
+        asked: dict[str, Any] = {
             "kinds": [str(kind) for kind in more],
             "amounts": list(more.values()),
             "path": lease.project.path,
