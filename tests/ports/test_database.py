@@ -1,0 +1,72 @@
+"""Statements planned once, and sent together."""
+
+from typing import Any
+
+import pytest
+from django.db import IntegrityError, connection, transaction
+
+from ports import database
+from ports.models import Ring
+from tests.world import NOW
+
+pytestmark = pytest.mark.django_db
+ADD = "INSERT INTO ports_ring (id, task, subject, tenant_id, at) VALUES (%s, 'a', %s, '', %s)"
+
+
+def planned() -> set[str]:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT statement FROM pg_prepared_statements")
+        return {row[0] for row in cursor.fetchall()}
+
+
+def test_a_hot_statement_is_planned_once_a_connection() -> None:
+    for number in range(3):
+        with database.prepared() as cursor:
+            cursor.execute("SELECT %s::int + 40", [number])
+            assert cursor.fetchone() == (40 + number,)
+    assert "SELECT $1::int + 40" in planned()
+
+
+def test_counting_and_logging_see_it_like_any_other(django_assert_num_queries: Any) -> None:
+    with django_assert_num_queries(1) as seen, database.prepared() as cursor:
+        cursor.execute("SELECT %s::int + 41", [1])
+    assert "+ 41" in seen.captured_queries[0]["sql"]
+
+
+def test_a_batch_reads_what_is_asked_for_in_its_order() -> None:
+    with database.batch(), database.prepared() as first, database.prepared() as second:
+        first.execute("SELECT 1")
+        second.execute("SELECT 2")
+        with database.prepared() as unread:
+            unread.execute(ADD, [1, "x", NOW])
+        assert second.fetchone() == (2,)
+        assert first.fetchone() == (1,)
+    assert Ring.objects.get().subject == "x"
+
+
+def test_an_error_nobody_waited_for_comes_out_at_the_end_as_djangos_own() -> None:
+    @database.batched
+    def twice() -> None:
+        for _ in range(2):
+            with database.prepared() as cursor:
+                cursor.execute(ADD, [1, "x", NOW])
+
+    with pytest.raises(IntegrityError), transaction.atomic():
+        twice()
+    assert not Ring.objects.exists()
+
+
+def test_a_batch_opens_the_connection_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[bool] = []
+    real = database.connections["default"]
+    kept = real.connection
+
+    def open_again() -> None:
+        opened.append(True)
+        real.connection = kept
+
+    monkeypatch.setattr(real, "ensure_connection", open_again)
+    real.connection = None
+    with database.prepared() as cursor:
+        cursor.execute("SELECT 1")
+    assert opened == [True]
