@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from django.db import connection
+
 from broker.domain.states import EndReason, LeaseState
 from broker.models import Allocation, Gpu, Lease, Node, NodeState, Offering, OfferingState, Transition
 from broker.services import catalogue, inventory, reconcile
@@ -25,13 +27,16 @@ from tenants.domain.roles import Role
 from tenants.models import Member, Project, Quota, QuotaKind, ServiceAccount, Tenant, User
 from tenants.services import projects, tenants, tokens
 from tenants.services.actors import Actor
-from tenants.services.walls import as_tenant
+from tenants.services.walls import as_sweep, as_tenant
 
 NOW = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
 OPERATOR = Actor("staff", "usr_operator", "operator@example.org")
 MODEL, REGION = "H100-80GB", "eu-north"
 ONE_NODE = Rack("north-1", REGION, MODEL, nodes=1)
 _numbers = itertools.count(1)
+SETTLED = """
+SELECT coalesce(max(xid), 0) < pg_snapshot_xmin(pg_current_snapshot())::text::bigint FROM broker_transition
+"""
 
 
 def fleet(*racks: Rack, now: datetime = NOW) -> None:
@@ -249,6 +254,18 @@ def held(lease: Lease) -> list[Allocation]:
     """Return the places a lease holds now."""
     with as_tenant(lease.tenant_id):
         return list(Allocation.objects.filter(lease=lease, released_at=None).order_by("gpu", "placement"))
+
+
+def settled(within_s: float = 5) -> None:
+    """Wait until no older transaction holds the newest event back: databases of other workers share the cluster."""
+    ends = clock.monotonic() + within_s
+    with connection.cursor() as cursor:
+        while clock.monotonic() < ends:
+            with as_sweep():
+                cursor.execute(SETTLED)
+                if cursor.fetchone()[0]:
+                    return
+            clock.sleep(0.02)
 
 
 def set_node(node: Node, state: NodeState, life: Life) -> None:

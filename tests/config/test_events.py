@@ -25,7 +25,7 @@ from tenants.domain.roles import Role
 from tenants.models import ApiToken, Member, Quota, ServiceAccount
 from tenants.services.walls import as_sweep, as_tenant
 from tests.database import OwnDatabase
-from tests.world import Home, cards, home, offering
+from tests.world import Home, cards, home, offering, settled
 
 Headers = dict[str, str]
 
@@ -119,12 +119,14 @@ def bearer(owner: Home, role: Role = Role.MEMBER, **how: Any) -> Headers:
 
 def ask(owner: Home, name: str = "job") -> Lease:
     with as_tenant(owner.tenant.pk):
-        return request(
+        lease = request(
             Wanted(offering_id=offering().pk, name=name, max_duration_s=3600),
             project=owner.project,
             actor=owner.actor,
             now=clock.now(),
         )
+    settled()
+    return lease
 
 
 def write(owner: Home, seed: int, rounds: int) -> None:

@@ -7,7 +7,7 @@ import pytest
 from tenants.domain.roles import Role
 from tests.broker.api.conftest import Api
 from tests.database import OwnDatabase
-from tests.world import Home, Life, alive, cards, home, offering
+from tests.world import Home, Life, alive, cards, home, offering, settled
 
 
 def test_a_queue_entry_has_a_place_among_all_tenants_and_a_reason(
@@ -53,6 +53,7 @@ def test_events_are_read_in_order_page_by_page_and_only_ones_own(own_database: O
         life.lease(swift, offering(), name="theirs")
         life.ask(kestrel, offering(), project=team, name="teamwork")
         api = Api(kestrel.token())
+        settled()
         seen, cursor = [], ""
         while (page := api.get(f"events?limit=2&cursor={cursor}").body)["items"]:
             seen += page["items"]
