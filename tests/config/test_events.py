@@ -117,7 +117,7 @@ def bearer(owner: Home, role: Role = Role.MEMBER, **how: Any) -> Headers:
     return {"authorization": f"Bearer {owner.token(role, now=clock.now(), **how)}"}
 
 
-def ask(owner: Home, name: str = "job") -> Lease:
+def ask(owner: Home, name: str = "job", *, wait: bool = True) -> Lease:
     with as_tenant(owner.tenant.pk):
         lease = request(
             Wanted(offering_id=offering().pk, name=name, max_duration_s=3600),
@@ -125,7 +125,8 @@ def ask(owner: Home, name: str = "job") -> Lease:
             actor=owner.actor,
             now=clock.now(),
         )
-    settled()
+    if wait:
+        settled()
     return lease
 
 
@@ -227,10 +228,11 @@ def test_what_is_not_committed_yet_holds_back_what_comes_after_it(kestrel: Home)
     async def both() -> None:
         thread.start()
         await asyncio.to_thread(begun.wait, 10)
-        await asyncio.to_thread(lambda: (ask(kestrel, "quick"), connections.close_all()))
+        await asyncio.to_thread(lambda: (ask(kestrel, "quick", wait=False), connections.close_all()))
         await first.read(0.3)
         go_on.set()
         await asyncio.to_thread(thread.join)
+        await asyncio.to_thread(lambda: (settled(), connections.close_all()))
         await second.read(0.5)
 
     run(both())
