@@ -5,24 +5,28 @@ pods are lost; time jumps. Then the calm comes, and everything must come to rest
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 
 from broker.domain.states import EndReason
 from broker.models import Gpu, Health, Lease, Node, NodeState
-from broker.services import inventory, reconcile
+from broker.services import capacity, inventory, reconcile
 from broker.services.inventory import Rack
 from broker.services.leases import ending, growing, ticks
+from broker.services.leases.placing import PATIENCE
 from broker.services.leases.request import Wanted, request
+from ports import clock, doorbell, ids
 from ports.chance import Chance
 from ports.clock import SetClock
 from tenants.models import QuotaKind
 from tenants.services.refusals import Refused
 from tenants.services.walls import as_sweep, as_tenant
-from tests.sim.faults import Crash, Faults, lose_a_pod
-from tests.sim.invariants import Watch
-from tests.world import MODEL, OPERATOR, REGION, fleet, home, offering, work
+from tests.sim.faults import Crash, Faults, FaultyCluster, lose_a_pod
+from tests.sim.invariants import Watch, at_rest, orphans
+from tests.world import MODEL, NOW, OPERATOR, REGION, fleet, home, offering, work
 
+A_WHILE = timedelta(seconds=300)  # longer than the slowest pull takes without faults
 Hint = tuple[datetime, str, str, str]
 PROFILES = ("1g.10gb", "1g.10gb", "3g.40gb", "card")
 IMAGES = ("", "", "", "slow/image", "refuse/image")
@@ -181,3 +185,60 @@ class Sim:
             if tick % 12 == 0:
                 self.sweep_all()
                 self.watch.check()
+
+
+@contextmanager
+def simulated(seed: int) -> Iterator[Sim]:
+    """Make a world whose time, ids, hints and cluster are the seed's."""
+    with clock.standing_at(NOW) as standing, ids.counted(f"sim {seed}"):
+        sim = Sim(seed, standing)
+        cluster = FaultyCluster(sim.faults, sim.meanwhile)
+        before, reconcile.provisioner = reconcile.provisioner, lambda: cluster
+        try:
+            with doorbell.heard_by(sim.hear):
+                yield sim
+        finally:
+            reconcile.provisioner = before
+
+
+def live_and_rest(sim: Sim, *, steps: int) -> None:
+    """Live so many steps with faults, then let the calm come; every invariant is asserted on the way."""
+    for _ in range(steps):
+        sim.step()
+        sim.watch.check()
+    with as_sweep():
+        assert sim.acknowledged <= set(Lease.objects.values_list("id", flat=True)), "acknowledged, then lost"
+    sim.mend()
+    sim.run_calm(600)
+    assert orphans() == []
+    _all_settled(sim)
+    _nobody_waits_for_what_is_free(sim)
+    with as_sweep():
+        left = list(Lease.objects.live().values_list("id", "tenant_id"))
+    for lease_id, tenant_id in left:
+        with as_tenant(tenant_id):
+            lease = Lease.objects.select_related("offering").get(pk=lease_id)
+            ending.release(lease, reason=EndReason.BY_TENANT, now=sim.clock.at)
+    sim.run_calm(300)
+    assert at_rest() == []
+
+
+def _all_settled(sim: Sim) -> None:
+    with as_sweep():
+        settled = Lease.objects.filter(state__in=["active", "released", "queued"])
+        overdue = Lease.objects.filter(at__lt=sim.clock.at - A_WHILE).exclude(pk__in=settled)
+        assert [f"{lease.pk} is {lease.state}" for lease in overdue] == []
+
+
+def _nobody_waits_for_what_is_free(sim: Sim) -> None:
+    with as_sweep():
+        queue = Lease.objects.filter(state="queued").order_by("created_at", "id")
+        queued = list(queue.values_list("id", "tenant_id"))
+    for lease_id, tenant_id in queued:
+        with as_tenant(tenant_id):
+            lease = Lease.objects.select_related("offering").get(pk=lease_id)
+            assert lease.waits_for
+            if sim.clock.at - lease.created_at > PATIENCE:
+                return  # whoever is younger waits behind it
+            fits = capacity.preview(lease.offering, quantity=lease.quantity, same_node=lease.same_node)
+        assert fits is None, f"{lease} waits for what is free: {lease.waits_for}"

@@ -1,6 +1,7 @@
 """What must be true after every single step, whatever failed."""
 
 from collections import Counter, defaultdict
+from datetime import timedelta
 
 from broker.domain.geometry import Geometry, Held, faults
 from broker.domain.lifecycle import HOLDS_CAPACITY, may_become
@@ -42,7 +43,8 @@ class Watch:
                 assert may_become(LeaseState(step.before), LeaseState(step.after)), f"{step} after {before}"
                 assert (step.seq, step.prev_at) == (before.seq + 1, before.at)
                 assert step.at >= before.at
-                assert step.generation >= before.generation
+                placed = step.after == LeaseState.PROVISIONING
+                assert step.generation == before.generation + placed, f"{step}: the fence did not rise"
             self.last[step.lease_id], self.position = step, step.position
         for lease in leases.values():
             step = self.last[lease.pk]
@@ -73,6 +75,12 @@ class Watch:
         )
         twice = [name for name, times in running.items() if times > 1]
         assert not twice, f"runs twice at once: {twice}"
+        for pod in SimulatedPod.objects.filter(gone_at=None):
+            lease = leases.get("lse_" + pod.name[2:].rpartition("-g")[0])
+            if lease and lease.state == LeaseState.RELEASED and lease.ended_at:
+                # A worker may have been late by a moment; what it made is told to go with its next breath.
+                late = pod.created_at > lease.ended_at - timedelta(seconds=1)
+                assert late, f"{lease.pk} is released, and nobody told {pod.name} to go"
 
     def _quotas(self, leases: dict[str, Lease], limits: list[Quota]) -> None:
         used: Counter[str] = Counter()
