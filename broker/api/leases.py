@@ -136,7 +136,7 @@ class Leases(Etagged, ListModelMixin, TenantViewSet):
 
     @extend_schema(request=None, responses={202: LeaseOut})
     @action(detail=True, methods=["post"])
-    @idempotent(required=False)
+    @idempotent()
     def release(self, request_: Request, pk: str) -> Response:
         """End it now: nothing after this second is charged."""
         lease = self.get_object()

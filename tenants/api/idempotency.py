@@ -17,9 +17,10 @@ KEPT_HEADERS = ("Location", "ETag")
 LONGEST = 255
 
 
-def idempotent(*, required: bool = True, hide: tuple[str, ...] = ()) -> Callable[[View], View]:
+def idempotent(*, hide: tuple[str, ...] = ()) -> Callable[[View], View]:
     """Answer a repeated POST with its first answer, and `Idempotency-Replayed: true`.
 
+    Every POST that changes something carries it, and is refused without a key.
     `hide` names fields that are shown only the first time, such as a token's secret.
     """
 
@@ -27,12 +28,12 @@ def idempotent(*, required: bool = True, hide: tuple[str, ...] = ()) -> Callable
         @wraps(view)
         def once(self: Any, request: Any, *args: Any, **kwargs: Any) -> Any:
             key = request.headers.get("Idempotency-Key", "")
-            if not key and required:
+            if not key:
                 raise KeyMissing(
-                    "This request moves money or compute, so it must be safe to repeat.",
+                    "This request changes something, so it must be safe to repeat.",
                     fix="Send Idempotency-Key with a new random value, and the same one when you try again.",
                 )
-            if not key or self.dry_run:
+            if self.dry_run:
                 return view(self, request, *args, **kwargs)
             asked = _asked(request, key)
             found = answers.look_up(asked)
@@ -44,7 +45,7 @@ def idempotent(*, required: bool = True, hide: tuple[str, ...] = ()) -> Callable
                 return _kept(asked, response, hide, now=self.now)
             return response
 
-        once.idempotency_required = required  # type: ignore[attr-defined]  # the schema says so too
+        once.needs_key = True  # type: ignore[attr-defined]  # the schema says so too
         return cast(View, once)
 
     return wrap

@@ -95,7 +95,7 @@ class Invitations(ListModelMixin, People):
         return Response(InvitationOut(self.get_object()).data)
 
     @extend_schema(request=InvitationWanted, responses={201: InvitationMade})
-    @idempotent(required=False, hide=("url",))
+    @idempotent(hide=("url",))
     def create(self, request: Request) -> Response:
         """Invite somebody; send them the link that is answered."""
         wanted = shape(InvitationWanted, request)
@@ -135,7 +135,7 @@ class ServiceAccounts(Etagged, ListModelMixin, People):
         return self.visible(ServiceAccount.objects.select_related("project", "tenant"))
 
     @extend_schema(request=ServiceAccountWanted, responses={201: ServiceAccountOut})
-    @idempotent(required=False)
+    @idempotent()
     def create(self, request: Request) -> Response:
         """Make a service account."""
         wanted = shape(ServiceAccountWanted, request)

@@ -59,7 +59,7 @@ class Projects(Etagged, ListModelMixin, TenantViewSet):
         return self.visible(Project.objects.all())
 
     @extend_schema(request=ProjectWanted, responses={201: ProjectOut})
-    @idempotent(required=False)
+    @idempotent()
     def create(self, request: Request) -> Response:
         """Make a project below another."""
         wanted = shape(ProjectWanted, request)
@@ -82,6 +82,7 @@ class Projects(Etagged, ListModelMixin, TenantViewSet):
 
     @extend_schema(request=None)
     @action(detail=True, methods=["post"])
+    @idempotent()
     def archive(self, request: Request, pk: str) -> Response:
         """Close a project to new leases; what runs in it ends in its own time."""
         project = self.get_object()

@@ -34,7 +34,7 @@ class Quotas(Etagged, ListModelMixin, TenantViewSet):
         return self.visible(Quota.objects.select_related("project"))
 
     @extend_schema(request=QuotaWanted, responses={201: QuotaOut})
-    @idempotent(required=False)
+    @idempotent()
     def create(self, request: Request) -> Response:
         """Set a ceiling on a project; it counts what is asked for from now on."""
         wanted = shape(QuotaWanted, request)

@@ -34,10 +34,9 @@ class Described(AutoSchema):
         found = list(super().get_override_parameters())
         view, action = self.view, getattr(self.view, "action", "")
         method = getattr(view, action or "", None)
-        required = getattr(method, "idempotency_required", None)
-        if required is not None:
+        if getattr(method, "needs_key", False):
             words = "A new random value; the same one again gets the same answer, for seven days."
-            found.append(header("Idempotency-Key", words, required=required))
+            found.append(header("Idempotency-Key", words, required=True))
         if action in getattr(view, "changing", ()):
             found.append(header("If-Match", "The ETag that was read; a stale one is refused.", required=True))
         if self.method not in ("GET", "HEAD") and hasattr(view, "dry_run"):

@@ -45,7 +45,7 @@ class Tokens(ListModelMixin, TenantViewSet):
         return Response(TokenOut(self.get_object()).data)
 
     @extend_schema(request=TokenWanted, responses={201: TokenMade})
-    @idempotent(required=False, hide=("token",))
+    @idempotent(hide=("token",))
     def create(self, request: Request) -> Response:
         """Make a token for yourself, or for a service account you may give its role to."""
         wanted = shape(TokenWanted, request)

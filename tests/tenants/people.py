@@ -1,5 +1,6 @@
 """The small worlds that tests start from: a tenant with its people and their credentials."""
 
+import itertools
 import json
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -13,6 +14,7 @@ from tenants.services.actors import SYSTEM
 
 NOW = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
 ALL = Grants((Grant(Role.OWNER),))
+_keys = itertools.count()
 
 
 @dataclass
@@ -120,8 +122,13 @@ class Api(Client):
             close_wall()
 
     def ask(self, method: str, path: str, body: object = None, **headers: str) -> object:
-        """Send JSON with any headers, written as in HTTP with underscores: If_Match='…'."""
-        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        """Send JSON with any headers, written as in HTTP with underscores: If_Match='…'.
+
+        A POST has a key of its own unless the headers name one; an empty one is not sent.
+        """
+        if method == "POST":
+            headers.setdefault("Idempotency_Key", f"key-{next(_keys)}")
+        named = {name.replace("_", "-"): value for name, value in headers.items() if value}
         return self.generic(
             method,
             path if path.startswith("/") else f"/api/v1/{path}",

@@ -211,6 +211,20 @@ def test_name_and_tags_change_under_the_version_that_was_read(api: Api, kestrel:
     assert api.patch(path, {"quantity": 2}, If_Match="*").status_code == 400
 
 
+def test_a_release_sent_again_after_the_end_gets_its_first_answer(
+    api: Api, kestrel: Home, life: Life
+) -> None:
+    lease = life.lease(kestrel, offering())
+    path = f"leases/{lease.pk}/release"
+    first = api.post(path, Idempotency_Key="one")
+    life.go(60)
+    again = api.post(path, Idempotency_Key="one")
+    assert fresh(lease).state == "released"
+    assert (first.status_code, again.status_code) == (202, 202)
+    assert again.body == first.body
+    assert api.post(path, Idempotency_Key="another").status_code == 409
+
+
 def test_extending_moves_the_end(api: Api, kestrel: Home, life: Life) -> None:
     lease = life.lease(kestrel, offering())
     before = fresh(lease).ends_at

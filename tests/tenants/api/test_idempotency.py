@@ -81,6 +81,24 @@ def test_an_unusable_key_is_refused(delta: World, key: str) -> None:
 
 
 @pytest.mark.django_db
+def test_a_change_without_a_key_is_refused_and_leaves_nothing(delta: World) -> None:
+    body = {"name": "lab", "parent": delta.root.pk}
+    answer = Api(delta.token()).ask("POST", "projects", body, Idempotency_Key="")
+    assert (answer.status_code, answer.json()["code"]) == (400, "idempotency-key-missing")
+    with walls.as_tenant(delta.tenant.pk):
+        assert not Project.objects.filter(name="lab").exists()
+
+
+@pytest.mark.django_db
+def test_archiving_twice_with_one_key_is_answered_twice(delta: World) -> None:
+    path, api = f"projects/{delta.child('lab').pk}/archive", Api(delta.token())
+    first, again = (api.ask("POST", path, Idempotency_Key="k1") for _ in range(2))
+    assert (first.status_code, again.status_code) == (200, 200)
+    assert again.json() == first.json()
+    assert again["Idempotency-Replayed"] == "true"
+
+
+@pytest.mark.django_db
 def test_answers_older_than_a_week_are_forgotten(delta: World) -> None:
     Api(delta.token()).ask("POST", "projects", {"name": "lab", "parent": delta.root.pk}, Idempotency_Key="k1")
     assert answers.forget_old(now=moment()) == 0
