@@ -4,10 +4,11 @@ from typing import Any
 
 from rest_framework import serializers
 
-from billing.domain.money import EXACT_PER_UNIT, decimal_string, fixed_point
+from billing.domain.money import EXACT_PER_UNIT, decimal_string, fixed_point, to_minor
 
 NANO_PLACES = 9
 EXACT_PLACES = 12  # of one exact unit no more can be told apart by eye
+MONEY_PLACES = 6  # of every amount that is not exact
 
 
 class MoneyOut(serializers.Serializer[Any]):
@@ -20,6 +21,14 @@ class MoneyOut(serializers.Serializer[Any]):
 def money(minor: int, currency: str) -> dict[str, str]:
     """Write minor units."""
     return {"amount": decimal_string(minor, currency), "currency": currency}
+
+
+def running(exact_num: int, currency: str) -> dict[str, str]:
+    """Write what still grows: finer than a cent, so that it moves every second; no invoice rounds so."""
+    return {
+        "amount": fixed_point(to_minor(exact_num, MONEY_PLACES), MONEY_PLACES),
+        "currency": currency,
+    }
 
 
 def hourly(nano_per_hour: int, currency: str) -> dict[str, str]:

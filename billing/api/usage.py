@@ -12,7 +12,7 @@ from rest_framework.mixins import ListModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from billing.api.amounts import MoneyOut, exact, money
+from billing.api.amounts import MoneyOut, exact, money, running
 from billing.api.pages import ChargePages, with_ids
 from billing.domain.money import exponent_of, to_minor
 from billing.domain.periods import month_of
@@ -80,7 +80,10 @@ class ChargeOut(serializers.ModelSerializer[RatedCharge]):
 
 
 class CostOut(serializers.Serializer[Any]):
-    """A lease's charges, and what it has cost to this second: charges and the stretch that still runs."""
+    """A lease's charges, and what it has cost to this second: charges and the stretch that still runs.
+
+    `cost_so_far` is not rounded to cents: an invoice rounds its lines once.
+    """
 
     seconds = serializers.IntegerField()
     unit_seconds = serializers.IntegerField()
@@ -202,7 +205,7 @@ class LeaseCharges(TenantViewSet):
             {
                 "seconds": cost.seconds,
                 "unit_seconds": cost.unit_seconds,
-                "cost_so_far": money(cost.minor, currency),
+                "cost_so_far": running(cost.exact_num, currency),
                 "items": ChargeOut(charges, many=True, context=self.get_serializer_context()).data,
             }
         )

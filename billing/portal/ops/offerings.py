@@ -1,6 +1,7 @@
 """What is sold and for how much: derived, named, published, priced from a date on, retired."""
 
 from collections import defaultdict
+from contextlib import suppress
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -13,6 +14,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from billing.models import PriceVersion
+from billing.portal.wishes import YEARS
 from billing.services import prices
 from broker.models import Lease, Offering, OfferingState
 from broker.portal.operations import OpsRequest, Step, ask, page
@@ -154,6 +156,7 @@ def _told(request: OpsRequest, found: Offering, refusal: Refused | None) -> dict
         "refusal": refusal,
         "wrong": getattr(refusal, "field", ""),
         "typed": request.POST,
+        "label": request.POST.get("label", found.label),
         "call": call("price-versions", f"offering={found.pk}"),
     }
 
@@ -197,12 +200,16 @@ def _moment(text: str, now: datetime) -> datetime:
     """Read when a price begins; nothing means at once."""
     if not text.strip():
         return now
-    try:
-        return datetime.fromisoformat(text.strip()).replace(tzinfo=UTC)
-    except ValueError:
-        raise Invalid(
-            "from", "A moment looks like 2026-12-01T00:00, in UTC.", fix="Choose one, or leave it empty."
-        ) from None
+    with suppress(ValueError, OverflowError):
+        when = datetime.fromisoformat(text.strip())
+        if when.year in YEARS:  # others may be beyond what a clock of another zone can show
+            return (when if when.tzinfo else when.replace(tzinfo=UTC)).astimezone(UTC)
+    raise Invalid(
+        "from",
+        f"A moment looks like 2026-12-01T00:00, in UTC unless it names its own offset,"
+        f" from {YEARS.start} to {YEARS.stop - 1}.",
+        fix="Choose one, or leave it empty.",
+    )
 
 
 def move(request: OpsRequest, pk: str, state: OfferingState, *lines: str) -> HttpResponse:

@@ -152,6 +152,7 @@ def test_a_lease_tells_its_charges_and_its_cost_so_far(kestrel: Home, lease: Lea
         running = Lease.objects.get(state="active")
     still = asker.get(f"leases/{running.pk}/charges")
     assert (still["seconds"], still["items"]) == (10, [])
+    assert still["cost_so_far"] == {"amount": "0.003722", "currency": "EUR"}, "10 s × 1.34 €/h, half up"
     asker.get("leases/lse_nowhere/charges", 404)
 
 

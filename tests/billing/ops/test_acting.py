@@ -1,10 +1,11 @@
 """What operators do on their pages: always with a reason, always in the trail, never half."""
 
 import re
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.test import Client
+from django.utils.html import escape
 
 from billing.models import PriceVersion
 from billing.services import prices
@@ -243,6 +244,11 @@ def test_a_later_price_is_scheduled_and_the_running_one_closed(
         ("9" * 30, "", "A price is a number"),
         ("-1", "2027-01-01T00:00", "nought or more"),
         ("2", "yesterday", "A moment looks like"),
+        ("2", "9999-12-31T23:59", "A moment looks like"),
+        ("2", "9999-12-31T23:59-08:00", "A moment looks like"),
+        ("2", "0001-01-01T00:00+08:00", "A moment looks like"),
+        ("2", "2026-12-01T00:00+99:00", "A moment looks like"),
+        ("2", "2026-12-01T00:00<b>", "A moment looks like"),
         ("2", "2026-11-01T00:00", "already has a price"),
     ],
 )
@@ -253,8 +259,29 @@ def test_a_price_that_cannot_be_meant_is_refused_beside_its_field(
     before = list(PriceVersion.objects.values_list("pk", "valid"))
     answer = operator.post(f"/ops/offerings/{offering.pk}/", {"price": price, "from": since})
     assert answer.status_code in (400, 409)
-    assert words in answer.content.decode()
+    shown = answer.content.decode()
+    assert words in shown
+    assert all(f'value="{escape(typed)}"' in shown for typed in (price, since) if typed)
     assert list(PriceVersion.objects.values_list("pk", "valid")) == before
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("2026-12-01T00:00", datetime(2026, 12, 1, tzinfo=UTC)),
+        ("2026-12-01T00:00Z", datetime(2026, 12, 1, tzinfo=UTC)),
+        ("2026-12-01T00:00+02:00", datetime(2026, 11, 30, 22, tzinfo=UTC)),
+        ("2026-12-01T00:00-05:30", datetime(2026, 12, 1, 5, 30, tzinfo=UTC)),
+    ],
+)
+def test_a_price_begins_at_the_moment_that_was_typed_with_its_offset(
+    kestrel: Home, operator: Client, typed: str, meant: datetime
+) -> None:
+    offering = world.offering("card")
+    operator.post(f"/ops/offerings/{offering.pk}/", {"price": "3.10", "from": typed})
+    latest = PriceVersion.objects.filter(offering=offering).order_by("valid").last()
+    assert latest
+    assert latest.valid.lower == meant
 
 
 def test_an_offering_is_renamed_and_a_bad_label_refused(kestrel: Home, operator: Client) -> None:
