@@ -1,0 +1,195 @@
+"""What we read of Kubernetes' objects, and nothing more: a pod takes 5 µs to decode, not a millisecond.
+
+What is absent reads as empty: the server leaves empty fields out. Unknown fields are skipped, so a newer server
+changes nothing.
+"""
+
+from datetime import datetime
+from typing import Any, TypeVar
+
+import msgspec
+
+T = TypeVar("T")
+
+
+class Struct(msgspec.Struct, rename="camel", gc=False, frozen=True, kw_only=True):
+    """A piece of an object as it comes from the server."""
+
+
+class OwnerReference(Struct):
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool = False
+
+
+class Meta(Struct):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    generation: int = 0
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    finalizers: list[str] = []
+    owner_references: list[OwnerReference] = []
+    creation_timestamp: datetime | None = None
+    deletion_timestamp: datetime | None = None
+
+
+class Waiting(Struct):
+    reason: str = ""
+    message: str = ""
+
+
+class Running(Struct):
+    started_at: datetime | None = None
+
+
+class Terminated(Struct):
+    exit_code: int = 0
+    reason: str = ""
+    message: str = ""
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+
+
+class ContainerState(Struct):
+    waiting: Waiting | None = None
+    running: Running | None = None
+    terminated: Terminated | None = None
+
+
+class ContainerStatus(Struct):
+    name: str = ""
+    image: str = ""
+    ready: bool = False
+    restart_count: int = 0
+    state: ContainerState = ContainerState()
+    last_state: ContainerState = ContainerState()
+
+
+class Condition(Struct):
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    last_transition_time: datetime | None = None
+    last_heartbeat_time: datetime | None = None
+
+    @property
+    def holds(self) -> bool:
+        return self.status == "True"
+
+
+class Container(Struct):
+    name: str = ""
+    image: str = ""
+
+
+class PodSpec(Struct):
+    node_name: str = ""
+    containers: list[Container] = []
+
+
+class PodStatus(Struct):
+    phase: str = ""
+    reason: str = ""
+    message: str = ""
+    start_time: datetime | None = None
+    conditions: list[Condition] = []
+    container_statuses: list[ContainerStatus] = []
+
+
+class Pod(Struct):
+    metadata: Meta
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()
+
+    def condition(self, kind: str) -> Condition | None:
+        """Return the condition of this kind, or None where the cluster has said nothing of it."""
+        return next((each for each in self.status.conditions if each.type == kind), None)
+
+
+class Taint(Struct):
+    key: str = ""
+    value: str = ""
+    effect: str = ""
+    time_added: datetime | None = None
+
+
+class NodeSpec(Struct):
+    unschedulable: bool = False
+    taints: list[Taint] = []
+
+
+class NodeStatus(Struct):
+    capacity: dict[str, str] = {}
+    allocatable: dict[str, str] = {}
+    conditions: list[Condition] = []
+
+
+class Node(Struct):
+    metadata: Meta
+    spec: NodeSpec = NodeSpec()
+    status: NodeStatus = NodeStatus()
+
+    def condition(self, kind: str) -> Condition | None:
+        """Return the condition of this kind, or None where the cluster has said nothing of it."""
+        return next((each for each in self.status.conditions if each.type == kind), None)
+
+
+class Lease(Struct):
+    """A node's lease in `kube-node-lease`, which its kubelet renews: the last proof that the node lives."""
+
+    class Spec(Struct):
+        renew_time: datetime | None = None
+
+    metadata: Meta
+    spec: Spec = Spec()
+
+
+class Thing(Struct):
+    """Any object, as far as its metadata goes."""
+
+    api_version: str = ""
+    kind: str = ""
+    metadata: Meta = Meta()
+
+
+class ListMeta(Struct):
+    resource_version: str = ""
+    continue_: str = msgspec.field(default="", name="continue")
+
+
+class Page(Struct):
+    """One page of a list; its items wait undecoded for whoever knows their kind."""
+
+    metadata: ListMeta = ListMeta()
+    items: list[msgspec.Raw] | None = None  # some servers write null where there is none
+
+
+class Event(Struct):
+    """One line of a watch."""
+
+    type: str
+    object: msgspec.Raw
+
+
+class StatusDetails(Struct):
+    retry_after_seconds: int = 0
+    causes: list[dict[str, Any]] = []
+
+
+class Status(Struct):
+    """The server's answer when it refuses."""
+
+    code: int = 0
+    reason: str = ""
+    message: str = ""
+    details: StatusDetails = StatusDetails()
+
+
+def read(body: bytes | msgspec.Raw, kind: type[T]) -> T:
+    """Decode one object."""
+    return msgspec.json.decode(body, type=kind)
