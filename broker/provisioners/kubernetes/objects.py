@@ -12,7 +12,7 @@ import msgspec
 T = TypeVar("T")
 
 
-class Struct(msgspec.Struct, rename="camel", gc=False, frozen=True, kw_only=True):
+class Struct(msgspec.Struct, rename="camel", gc=False, kw_only=True):
     """A piece of an object as it comes from the server."""
 
 
@@ -65,8 +65,8 @@ class ContainerStatus(Struct):
     image: str = ""
     ready: bool = False
     restart_count: int = 0
-    state: ContainerState = ContainerState()
-    last_state: ContainerState = ContainerState()
+    state: ContainerState = msgspec.field(default_factory=ContainerState)
+    last_state: ContainerState = msgspec.field(default_factory=ContainerState)
 
 
 class Condition(Struct):
@@ -103,8 +103,8 @@ class PodStatus(Struct):
 
 class Pod(Struct):
     metadata: Meta
-    spec: PodSpec = PodSpec()
-    status: PodStatus = PodStatus()
+    spec: PodSpec = msgspec.field(default_factory=PodSpec)
+    status: PodStatus = msgspec.field(default_factory=PodStatus)
 
     def condition(self, kind: str) -> Condition | None:
         """Return the condition of this kind, or None where the cluster has said nothing of it."""
@@ -131,8 +131,8 @@ class NodeStatus(Struct):
 
 class Node(Struct):
     metadata: Meta
-    spec: NodeSpec = NodeSpec()
-    status: NodeStatus = NodeStatus()
+    spec: NodeSpec = msgspec.field(default_factory=NodeSpec)
+    status: NodeStatus = msgspec.field(default_factory=NodeStatus)
 
     def condition(self, kind: str) -> Condition | None:
         """Return the condition of this kind, or None where the cluster has said nothing of it."""
@@ -146,7 +146,7 @@ class Lease(Struct):
         renew_time: datetime | None = None
 
     metadata: Meta
-    spec: Spec = Spec()
+    spec: Spec = msgspec.field(default_factory=Spec)
 
 
 class Thing(Struct):
@@ -154,7 +154,7 @@ class Thing(Struct):
 
     api_version: str = ""
     kind: str = ""
-    metadata: Meta = Meta()
+    metadata: Meta = msgspec.field(default_factory=Meta)
 
 
 class ListMeta(Struct):
@@ -165,7 +165,7 @@ class ListMeta(Struct):
 class Page(Struct):
     """One page of a list; its items wait undecoded for whoever knows their kind."""
 
-    metadata: ListMeta = ListMeta()
+    metadata: ListMeta = msgspec.field(default_factory=ListMeta)
     items: list[msgspec.Raw] | None = None  # some servers write null where there is none
 
 
@@ -187,7 +187,7 @@ class Status(Struct):
     code: int = 0
     reason: str = ""
     message: str = ""
-    details: StatusDetails = StatusDetails()
+    details: StatusDetails = msgspec.field(default_factory=StatusDetails)
 
 
 def read(body: bytes | msgspec.Raw, kind: type[T]) -> T:
