@@ -27,9 +27,16 @@ GRANT gpubroker_owner TO CURRENT_USER;
 GRANT gpubroker_staff, gpubroker_sweep, gpubroker_door TO gpubroker_web, gpubroker_worker;
 -- The owner hands views to the sweep role, so that a view sees what that role may see.
 GRANT gpubroker_sweep, gpubroker_door TO gpubroker_owner;
-GRANT USAGE, CREATE ON SCHEMA public TO gpubroker_owner;
+-- Only the owner creates. To hand a view or a function over, a migration lends CREATE for as long as that takes.
+DO $$
+BEGIN
+  -- An administrator who is no superuser speaks as the owner the second time, who cannot grant to itself.
+  IF NOT has_schema_privilege('gpubroker_owner', 'public', 'CREATE WITH GRANT OPTION') THEN
+    GRANT USAGE, CREATE ON SCHEMA public TO gpubroker_owner WITH GRANT OPTION;
+  END IF;
+END $$;
 GRANT USAGE ON SCHEMA public TO gpubroker_web, gpubroker_worker, gpubroker_staff, gpubroker_sweep, gpubroker_door;
-GRANT CREATE ON SCHEMA public TO gpubroker_sweep, gpubroker_door;  -- needed to own a view or a function
+REVOKE CREATE ON SCHEMA public FROM gpubroker_sweep, gpubroker_door;  -- databases of the first days had it
 ALTER DEFAULT PRIVILEGES FOR ROLE gpubroker_owner IN SCHEMA public
   GRANT SELECT, INSERT, UPDATE, DELETE ON TABLES TO gpubroker_web, gpubroker_worker;
 ALTER DEFAULT PRIVILEGES FOR ROLE gpubroker_owner IN SCHEMA public

@@ -2,7 +2,7 @@
 
 from django.db import migrations
 
-from tenants.models.walls import append_only, tenant_wall
+from tenants.models.walls import append_only, handed, tenant_wall
 
 CHAIN = """
 ALTER TABLE broker_transition
@@ -52,14 +52,13 @@ CREATE VIEW broker_occupied AS
          coalesce(tenant_id = current_setting('app.tenant', true), false) AS mine
     FROM broker_allocation WHERE released_at IS NULL;
 GRANT SELECT ON broker_occupied TO gpubroker_web, gpubroker_worker, gpubroker_staff;
-ALTER VIEW broker_occupied OWNER TO gpubroker_sweep;
 CREATE VIEW broker_waiting AS
   SELECT id AS lease_id, offering_id, quantity, created_at,
          coalesce(tenant_id = current_setting('app.tenant', true), false) AS mine
     FROM broker_lease WHERE state = 'queued';
 GRANT SELECT ON broker_waiting TO gpubroker_web, gpubroker_worker, gpubroker_staff;
-ALTER VIEW broker_waiting OWNER TO gpubroker_sweep;
 """
+HANDED = handed("VIEW broker_occupied", to="gpubroker_sweep") + handed("VIEW broker_waiting", to="gpubroker_sweep")
 
 
 class Migration(migrations.Migration):
@@ -70,5 +69,5 @@ class Migration(migrations.Migration):
         tenant_wall("broker_allocation"),
         tenant_wall("broker_transition"),
         append_only("broker_transition"),
-        migrations.RunSQL(VIEWS, "DROP VIEW broker_waiting; DROP VIEW broker_occupied;"),
+        migrations.RunSQL(VIEWS + HANDED, "DROP VIEW broker_waiting; DROP VIEW broker_occupied;"),
     ]

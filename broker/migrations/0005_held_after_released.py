@@ -2,6 +2,8 @@
 
 from django.db import migrations, models
 
+from tenants.models.walls import handed
+
 # Who waited for a lock holds a moment older than the release that made room, and two leases would have had
 # the place at once. The sweep role's function sees the rows of the tenant before, which the asker may not.
 AFTER = """
@@ -13,7 +15,6 @@ BEGIN
      WHERE gpu_id = NEW.gpu_id AND released_at > NEW.held_at AND placement && NEW.placement));
   RETURN NEW;
 END $$;
-ALTER FUNCTION hold_after_release() OWNER TO gpubroker_sweep;
 CREATE TRIGGER held_after_released BEFORE INSERT ON broker_allocation
   FOR EACH ROW EXECUTE FUNCTION hold_after_release();
 """
@@ -30,5 +31,5 @@ class Migration(migrations.Migration):
             model_name="allocation",
             index=models.Index(fields=["gpu", "released_at"], name="allocation_freed"),
         ),
-        migrations.RunSQL(AFTER, BEFORE),
+        migrations.RunSQL(AFTER + handed("FUNCTION hold_after_release()", to="gpubroker_sweep"), BEFORE),
     ]

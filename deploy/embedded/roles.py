@@ -65,15 +65,14 @@ def prepare_database(server: Server, name: str = DATABASE) -> bool:
                     )
                 )
             _make_roles(server, name)
-            for statement in (
-                "ALTER DATABASE {0} OWNER TO {1}",
-                "ALTER DATABASE {0} RESET synchronous_commit",  # as `hasty` leaves it when it is cut short
-                "REVOKE ALL ON DATABASE {0} FROM PUBLIC",
-                "GRANT CONNECT, TEMPORARY ON DATABASE {0} TO {2}, {3}",
-            ):
-                connection.execute(
-                    sql.SQL(statement).format(*map(sql.Identifier, (name, OWNER, WEB, WORKER)))
-                )
+            connection.execute(
+                sql.SQL("ALTER DATABASE {} OWNER TO {}").format(*map(sql.Identifier, (name, OWNER)))
+            )
+            # As `hasty` leaves it when it is cut short.
+            connection.execute(
+                sql.SQL("ALTER DATABASE {} RESET synchronous_commit").format(sql.Identifier(name))
+            )
+            _open_to_product(connection, name)
     except psycopg.errors.InsufficientPrivilege as failure:
         raise Complaint(
             f"The login of DATABASE_URL lacks rights: {failure.diag.message_primary}.\n"
@@ -101,6 +100,15 @@ def _make_roles(server: Server, name: str) -> None:
             connection.execute("CREATE EXTENSION IF NOT EXISTS pg_stat_statements")
 
 
+def _open_to_product(connection: psycopg.Connection[tuple[object, ...]], name: str) -> None:
+    """Let the product's logins in, who may create nothing there, not even a temporary table."""
+    for statement in (
+        "REVOKE ALL ON DATABASE {0} FROM PUBLIC, {1}, {2}",
+        "GRANT CONNECT ON DATABASE {0} TO {1}, {2}",
+    ):
+        connection.execute(sql.SQL(statement).format(*map(sql.Identifier, (name, WEB, WORKER))))
+
+
 def clone_database(server: Server, name: str, *, template: str) -> None:
     """Copy a database, rows and rights included."""
     with server.as_administrator() as connection:
@@ -109,6 +117,7 @@ def clone_database(server: Server, name: str, *, template: str) -> None:
                 *map(sql.Identifier, (name, OWNER, template))
             )
         )
+        _open_to_product(connection, name)  # a template's own rights stay behind
 
 
 def drop_database(server: Server, name: str) -> None:

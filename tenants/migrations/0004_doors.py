@@ -5,6 +5,8 @@ The functions run as gpubroker_door, which may read memberships across tenants a
 
 from django.db import migrations
 
+from tenants.models.walls import handed
+
 # A role granted on a project travels as the project's path, {} meaning the tenant as a whole.
 WITH_TOKEN = """
 CREATE FUNCTION knock_with_token(wanted text, hashed text, at timestamptz)
@@ -68,8 +70,13 @@ END $$;
 HANDS = """
 REVOKE ALL ON FUNCTION {0} FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION {0} TO gpubroker_web, gpubroker_worker;
-ALTER FUNCTION {0} OWNER TO gpubroker_door;
 """
+
+
+def for_the_door(call: str) -> str:
+    return HANDS.format(call) + handed(f"FUNCTION {call}", to="gpubroker_door")
+
+
 TOKEN_CALL = "knock_with_token(text, text, timestamptz)"
 USER_CALL = "knock_with_user(text, text)"
 
@@ -77,6 +84,6 @@ USER_CALL = "knock_with_user(text, text)"
 class Migration(migrations.Migration):
     dependencies = [("tenants", "0003_cache")]
     operations = [
-        migrations.RunSQL(WITH_TOKEN + HANDS.format(TOKEN_CALL), f"DROP FUNCTION {TOKEN_CALL};"),
-        migrations.RunSQL(WITH_USER + HANDS.format(USER_CALL), f"DROP FUNCTION {USER_CALL};"),
+        migrations.RunSQL(WITH_TOKEN + for_the_door(TOKEN_CALL), f"DROP FUNCTION {TOKEN_CALL};"),
+        migrations.RunSQL(WITH_USER + for_the_door(USER_CALL), f"DROP FUNCTION {USER_CALL};"),
     ]

@@ -47,6 +47,15 @@ def append_only(table: str) -> RunSQL:
     )
 
 
+def handed(what: str, *, to: str) -> str:
+    """Give a view or a function to a role, which then may create nothing of its own."""
+    return f"""
+        GRANT CREATE ON SCHEMA public TO {to};  -- PostgreSQL asks it of whoever shall own something there
+        ALTER {what} OWNER TO {to};
+        REVOKE CREATE ON SCHEMA public FROM {to};
+        """
+
+
 REFUSE_CHANGE = RunSQL(
     """
     CREATE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql AS $$
