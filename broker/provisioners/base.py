@@ -53,6 +53,10 @@ class Observation:
 class Unanswered(Exception):
     """The cluster did not answer in time; what was asked may have happened or not. It is asked again later."""
 
+    def __init__(self, text: str = "", *, again_in_s: float | None = None) -> None:
+        super().__init__(text)
+        self.again_in_s = again_in_s  # when the cluster itself said that it is worth asking again
+
 
 class Provisioner(Protocol):
     """Makes leases real. Every call may be repeated, may be the second with the same order, may be Unanswered."""

@@ -1,0 +1,24 @@
+"""The marks on everything of ours, by which it is found, counted and told from a stranger's."""
+
+from broker.provisioners.kubernetes.spec import LeaseSpec, ProjectSpec
+
+DOMAIN = "gpubroker.dev"
+MANAGED_BY, US = "app.kubernetes.io/managed-by", "gpubroker"
+TENANT, PROJECT = f"{DOMAIN}/tenant", f"{DOMAIN}/project"
+LEASE, GENERATION, RANK = f"{DOMAIN}/lease", f"{DOMAIN}/generation", f"{DOMAIN}/rank"
+VOLUME = f"{DOMAIN}/volume"
+ROLE, ANCHOR_ROLE = f"{DOMAIN}/role", "anchor"
+PAID_UNTIL, SPEC_HASH = f"{DOMAIN}/paid-until", f"{DOMAIN}/spec-hash"  # annotations
+METERING = f"{DOMAIN}/metering"  # the finalizer
+REPARTITION = f"{DOMAIN}/repartition"  # the taint of a node that is being cut anew
+OURS = f"{MANAGED_BY}={US}"  # as a selector
+
+LEASES, PROJECTS, INSTALLER = "gpubroker-lease", "gpubroker-project", "gpubroker-install"  # field managers
+
+
+def of_project(project: ProjectSpec) -> dict[str, str]:
+    return {MANAGED_BY: US, TENANT: project.tenant_id, PROJECT: project.project_id}
+
+
+def of_lease(lease: LeaseSpec) -> dict[str, str]:
+    return {**of_project(lease.project), LEASE: lease.lease_id, GENERATION: str(lease.generation)}

@@ -1,0 +1,317 @@
+"""Raw bytes to and from one cluster: the official client's authentication, TLS and pool, our own patience.
+
+The client is imported and connected on first use, so that it is never shared across a fork, and its typed models
+are never touched: they cost two hundred times what decoding costs.
+"""
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import urlencode
+
+import msgspec
+import urllib3
+from urllib3.exceptions import HTTPError
+
+from broker.provisioners.base import Unanswered
+from broker.provisioners.kubernetes import objects
+from broker.provisioners.kubernetes.kinds import Kind, Manifest, Ref, ref_of
+from broker.provisioners.kubernetes.refusals import Denied, Missing, Throttled, refusal
+from ports import chance, clock
+
+CONNECT_S, ANSWER_S = 3.0, 8.0  # one call ends well within a worker's claim on its lease
+SILENCE_S = 90.0  # a watch without a byte for this long is dead: bookmarks come every minute
+PAGE, POOL = 500, 32
+BACK_OFF_S, LONGEST_S = 0.1, 2.0
+AGAIN = frozenset({429, 500, 502, 503, 504})
+APPLY = "application/apply-patch+yaml"
+METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
+_jitter = chance.Chance()
+
+
+@dataclass(frozen=True)
+class Connection:
+    """What the official client made of a kubeconfig: a pool with its TLS, and who we say we are."""
+
+    pool: urllib3.PoolManager
+    host: str
+    authorization: Callable[[], str]
+
+
+def connect(kubeconfig: Mapping[str, Any]) -> Connection:
+    """Connect by a kubeconfig with everything inside; exec plugins and token files are the client's business."""
+    from kubernetes.client import ApiClient, Configuration
+    from kubernetes.config import ConfigException, load_kube_config_from_dict
+
+    settings = Configuration()
+    try:
+        load_kube_config_from_dict(
+            config_dict=kubeconfig, client_configuration=settings, persist_config=False
+        )
+    except ConfigException as error:
+        raise Denied(
+            f"the kubeconfig cannot be used: {error}. Register the cluster's credentials anew."
+        ) from error
+    settings.retries = False
+    settings.connection_pool_maxsize = POOL
+
+    def authorization() -> str:
+        return str(settings.auth_settings().get("BearerToken", {}).get("value") or "")
+
+    return Connection(ApiClient(settings).rest_client.pool_manager, settings.host, authorization)
+
+
+class Transport:
+    """One cluster's API. Cheap to make; connects when first used, and again in every forked process."""
+
+    def __init__(
+        self,
+        kubeconfig: Callable[[], Mapping[str, Any]],
+        *,
+        connecting: Callable[[Mapping[str, Any]], Connection] = connect,
+    ) -> None:
+        self._kubeconfig, self._connecting = kubeconfig, connecting
+        self._connection: Connection | None = None
+        self._pid = 0
+
+    def within(self, seconds: float = ANSWER_S) -> "Api":
+        """Return the API for a few calls that together take at most this long."""
+        return Api(self, clock.monotonic() + seconds)
+
+    def connection(self) -> Connection:
+        if self._connection is None or self._pid != os.getpid():
+            self._connection, self._pid = self._connecting(self._kubeconfig()), os.getpid()
+        return self._connection
+
+    def forget(self) -> None:
+        """Authenticate anew before the next call: a token was rotated, or a certificate ran out."""
+        self._connection = None
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A successful answer."""
+
+    status: int
+    body: bytes
+    headers: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Api:
+    """The verbs, all of which end at one moment."""
+
+    transport: Transport
+    ends: float
+
+    def until(self, seconds: float) -> "Api":
+        """Return the same with a nearer end."""
+        return replace(self, ends=min(self.ends, clock.monotonic() + seconds))
+
+    def apply(self, manifest: Manifest, *, manager: str, force: bool = False, uid: str = "") -> objects.Thing:
+        """Have an object be as we want it. With `uid`, only if it is still that very object."""
+        body = dict(manifest)
+        if uid:
+            body["metadata"] = {**manifest["metadata"], "uid": uid}
+        query = {"fieldManager": manager, "force": str(force).lower()}
+        answer = self.send("PATCH", ref_of(manifest).path, query=query, body=body, content_type=APPLY)
+        return objects.read(answer.body, objects.Thing)
+
+    def create(self, manifest: Manifest, *, manager: str) -> objects.Thing:
+        """Make an object that is not there; Conflict when it is."""
+        ref = ref_of(manifest)
+        path = ref.kind.path(ref.namespace)
+        answer = self.send("POST", path, query={"fieldManager": manager}, body=manifest)
+        return objects.read(answer.body, objects.Thing)
+
+    def merge(self, ref: Ref, patch: Manifest, *, manager: str, subresource: str = "") -> objects.Thing:
+        """Change the fields in `patch` alone; put metadata.resourceVersion in it to change only what was read."""
+        path = f"{ref.path}/{subresource}" if subresource else ref.path
+        kind = "application/merge-patch+json"
+        answer = self.send("PATCH", path, query={"fieldManager": manager}, body=patch, content_type=kind)
+        return objects.read(answer.body, objects.Thing)
+
+    def get(self, ref: Ref) -> bytes | None:
+        """Return an object, or None when it is not there."""
+        try:
+            return self.send("GET", ref.path).body
+        except Missing:
+            return None
+
+    def list_all(
+        self,
+        kind: Kind,
+        *,
+        namespace: str = "",
+        labels: str = "",
+        fields: str = "",
+        metadata_only: bool = False,
+    ) -> tuple[list[msgspec.Raw], str]:
+        """Return every object of a kind and the version at which that was so, page by page."""
+        items: list[msgspec.Raw] = []
+        query = {"limit": str(PAGE), "labelSelector": labels, "fieldSelector": fields}
+        accept = METADATA_ONLY if metadata_only else "application/json"
+        while True:
+            answer = self.send("GET", kind.path(namespace), query=query, accept=accept)
+            page = objects.read(answer.body, objects.Page)
+            items += page.items or []
+            if not page.metadata.continue_:
+                return items, page.metadata.resource_version
+            query["continue"] = page.metadata.continue_
+
+    def delete(self, ref: Ref, *, uid: str, propagation: str = "Foreground") -> None:
+        """Delete exactly the object with this uid, never a successor of its name; what is gone is well."""
+        options = {
+            "apiVersion": "v1",
+            "kind": "DeleteOptions",
+            "preconditions": {"uid": uid},
+            "propagationPolicy": propagation,
+        }
+        try:
+            self.send("DELETE", ref.path, body=options)
+        except Missing:
+            return
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: Manifest | None = None,
+        content_type: str = "application/json",
+        accept: str = "application/json",
+    ) -> Answer:
+        """Ask, again and again while the server is only busy, and raise what it answers instead of a success.
+
+        Every call we make may be repeated: an apply says how it shall be, a delete names the uid, and a second
+        create is told that the first one worked.
+        """
+        pause, renewed = BACK_OFF_S, False
+        while True:
+            try:
+                with self._open(method, path, query, body, content_type, accept, self._left()) as response:
+                    answer = Answer(response.status, response.read(), response.headers)
+            except Unanswered as silence:
+                self._rest(pause, silence)
+                pause *= 2
+                continue
+            if answer.status < 400:
+                return answer
+            error = refusal(answer.status, _status(answer.body))
+            if answer.status == 401 and not renewed:
+                self.transport.forget()
+                renewed = True
+            elif answer.status in AGAIN:
+                asked = _retry_after(answer.headers)
+                if asked:
+                    error = Throttled(str(error), again_in_s=asked)
+                self._rest(asked or pause, error)
+                pause *= 2
+            else:
+                raise error
+
+    def watch(
+        self, kind: Kind, *, version: str, labels: str = "", seconds: float, initial: bool = False
+    ) -> Iterator[bytes]:
+        """Yield the lines of a watch until the server ends it; Unanswered when it goes silent or breaks.
+
+        `initial` streams what is there first (WatchList) and then a bookmark that says so.
+        """
+        query = {
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "timeoutSeconds": str(int(seconds)),
+            "labelSelector": labels,
+            "resourceVersion": version,
+        }
+        if initial:
+            query |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
+        with self._open("GET", kind.path(), query, None, "", "application/json", SILENCE_S) as response:
+            if response.status >= 400:
+                raise refusal(response.status, _status(response.read()))
+            yield from _lines(response)
+
+    def _left(self) -> float:
+        left = self.ends - clock.monotonic()
+        if left <= 0:
+            raise Throttled("no time was left to ask")
+        return left
+
+    def _rest(self, seconds: float, error: Exception) -> None:
+        """Wait a moment before asking again, or give up when the moment lies past the end."""
+        seconds = min(seconds, LONGEST_S) * _jitter.uniform(0.5, 1.0) if seconds <= LONGEST_S else seconds
+        if clock.monotonic() + seconds >= self.ends:
+            raise error
+        clock.sleep(seconds)
+
+    @contextmanager
+    def _open(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str] | None,
+        body: Manifest | None,
+        content_type: str,
+        accept: str,
+        read_s: float,
+    ) -> Iterator[urllib3.BaseHTTPResponse]:
+        """Send one request; whatever goes wrong on the wire is silence."""
+        connection = self.transport.connection()
+        asked = urlencode({name: value for name, value in (query or {}).items() if value})
+        headers = {"Accept": accept, "User-Agent": "gpubroker"}
+        if token := connection.authorization():
+            headers["Authorization"] = token
+        if body is not None:
+            headers["Content-Type"] = content_type
+        try:
+            response = connection.pool.request(
+                method,
+                f"{connection.host}{path}" + (f"?{asked}" if asked else ""),
+                body=None if body is None else msgspec.json.encode(body),
+                headers=headers,
+                preload_content=False,
+                retries=False,
+                timeout=urllib3.Timeout(connect=min(CONNECT_S, read_s), read=read_s),
+            )
+        except (HTTPError, OSError) as error:
+            raise Unanswered(_plain(error)) from error
+        try:
+            yield response
+        except (HTTPError, OSError) as error:
+            response.close()
+            raise Unanswered(_plain(error)) from error
+        except BaseException:
+            response.close()  # half read: of no use to the next request
+            raise
+        else:
+            response.release_conn()
+
+
+def _lines(response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
+    """Cut a stream into lines; what the network calls chunks has nothing to do with them."""
+    rest = b""
+    for chunk in response.stream(65536, decode_content=True):
+        *whole, rest = (rest + chunk).split(b"\n")
+        yield from (line for line in whole if line)
+
+
+def _retry_after(headers: Mapping[str, str]) -> float:
+    """Return the seconds a server asks us to wait; a date or nonsense counts as nothing said."""
+    said = headers.get("Retry-After", "")
+    return float(said) if said.isdecimal() else 0.0
+
+
+def _status(body: bytes) -> objects.Status:
+    """Read the server's refusal; a proxy in between may answer in something else."""
+    try:
+        return objects.read(body, objects.Status)
+    except msgspec.DecodeError:
+        return objects.Status(message=body[:200].decode(errors="replace"))
+
+
+def _plain(error: Exception) -> str:
+    """Say what broke, without the object's address that the library's own words carry."""
+    return f"{type(error).__name__}: {str(error).split('>: ')[-1]}"[:200]

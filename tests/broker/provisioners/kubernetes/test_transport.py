@@ -1,0 +1,222 @@
+"""How we speak to a server: what is asked, what is asked again, and what its refusals become."""
+
+import json
+
+import pytest
+
+from broker.provisioners.base import Unanswered
+from broker.provisioners.kubernetes import refusals
+from broker.provisioners.kubernetes.kinds import BY_NAME, CONFIG_MAP, POD, Ref
+from broker.provisioners.kubernetes.transport import Transport, connect
+from tests.broker.provisioners.kubernetes.wire import Say, Serve, refused
+
+ANCHOR = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "l-1-g1", "namespace": "gt-a"}}
+REF = Ref(CONFIG_MAP, "l-1-g1", "gt-a")
+THING = {"kind": "ConfigMap", "metadata": {"name": "l-1-g1", "uid": "u-1", "resourceVersion": "7"}}
+
+
+def test_an_apply_sends_the_whole_intent_under_its_manager(serve: Serve) -> None:
+    wire = serve(Say(body=THING))
+    made = wire.api.apply(ANCHOR, manager="gpubroker-lease", force=True)
+    (asked,) = wire.asked
+    assert (made.metadata.uid, made.metadata.resource_version) == ("u-1", "7")
+    assert asked.path == "/api/v1/namespaces/gt-a/configmaps/l-1-g1?fieldManager=gpubroker-lease&force=true"
+    assert (asked.method, asked.body) == ("PATCH", ANCHOR)
+    assert asked.headers["Content-Type"] == "application/apply-patch+yaml"
+    assert asked.headers["Authorization"] == "Bearer first"
+
+
+def test_an_apply_with_a_uid_is_for_that_very_object(serve: Serve) -> None:
+    wire = serve(Say(body=THING))
+    wire.api.apply(ANCHOR, manager="gpubroker-lease", uid="u-1")
+    assert wire.asked[0].body["metadata"]["uid"] == "u-1"
+    assert "uid" not in ANCHOR["metadata"]
+
+
+def test_a_delete_names_the_uid_and_waits_for_dependents(serve: Serve) -> None:
+    wire = serve(Say())
+    wire.api.delete(REF, uid="u-1")
+    assert wire.asked[0].body["preconditions"] == {"uid": "u-1"}
+    assert wire.asked[0].body["propagationPolicy"] == "Foreground"
+
+
+def test_deleting_what_is_gone_is_well(serve: Serve) -> None:
+    serve(refused(404, "not found")).api.delete(REF, uid="u-1")
+
+
+def test_getting_what_is_not_there_is_none(serve: Serve) -> None:
+    assert serve(refused(404, "not found")).api.get(REF) is None
+
+
+def test_a_list_is_read_page_by_page(serve: Serve) -> None:
+    first = {"metadata": {"continue": "next please", "resourceVersion": "5"}, "items": [{"a": 1}]}
+    last = {"metadata": {"resourceVersion": "5"}, "items": [{"a": 2}]}
+    wire = serve(Say(body=first), Say(body=last))
+    items, version = wire.api.list_all(POD, labels="app=x")
+    assert ([json.loads(bytes(item)) for item in items], version) == ([{"a": 1}, {"a": 2}], "5")
+    assert "continue=next+please" in wire.asked[1].path
+    assert all("labelSelector=app%3Dx" in asked.path for asked in wire.asked)
+
+
+def test_an_empty_list_may_be_null(serve: Serve) -> None:
+    assert serve(Say(body={"metadata": {"resourceVersion": "5"}, "items": None})).api.list_all(POD) == (
+        [],
+        "5",
+    )
+
+
+@pytest.mark.parametrize("code", [429, 500, 502, 503, 504])
+def test_a_busy_server_is_asked_again(serve: Serve, pauses: list[float], code: int) -> None:
+    wire = serve(refused(code, "busy"), refused(code, "busy"), Say(body=THING))
+    assert wire.api.apply(ANCHOR, manager="m").metadata.uid == "u-1"
+    assert len(wire.asked) == 3
+    assert 0 < pauses[0] <= 0.1 < 0.2 >= pauses[1]
+
+
+def test_a_server_that_says_when_is_asked_then(serve: Serve, pauses: list[float]) -> None:
+    wire = serve(refused(429, "busy", headers={"Retry-After": "1"}), Say(body=THING))
+    wire.api.apply(ANCHOR, manager="m")
+    assert 0.5 <= pauses[0] <= 1.0
+
+
+def test_a_pause_longer_than_we_have_is_told_to_the_caller(serve: Serve, pauses: list[float]) -> None:
+    wire = serve(refused(503, "overloaded", headers={"Retry-After": "30"}))
+    with pytest.raises(Unanswered, match="overloaded") as silence:
+        wire.api.apply(ANCHOR, manager="m")
+    assert silence.value.again_in_s == 30
+    assert (len(wire.asked), pauses) == (1, [])
+
+
+def test_a_server_that_hangs_up_is_asked_again(serve: Serve, pauses: list[float]) -> None:
+    wire = serve(Say(hang_up=True), Say(body=THING))
+    assert wire.api.apply(ANCHOR, manager="m").metadata.uid == "u-1"
+
+
+def test_a_server_that_always_hangs_up_is_silent(serve: Serve) -> None:
+    wire = serve(Say(hang_up=True))
+    with pytest.raises(Unanswered):
+        wire.transport.within(0.3).get(REF)
+    assert len(wire.asked) > 1
+
+
+def test_nobody_there_is_silence_without_addresses_of_objects(serve: Serve) -> None:
+    wire = serve()
+    wire.host = "http://127.0.0.1:9"
+    with pytest.raises(Unanswered, match="refused") as silence:
+        wire.transport.within(0.2).get(REF)
+    assert "0x" not in str(silence.value)
+
+
+def test_no_time_left_asks_nothing(serve: Serve) -> None:
+    wire = serve()
+    with pytest.raises(Unanswered, match="no time"):
+        wire.transport.within(0).get(REF)
+    assert wire.asked == []
+
+
+def test_a_rotated_token_is_read_anew_once(serve: Serve) -> None:
+    wire = serve(refused(401, "Unauthorized"), Say(body=THING))
+    wire.tokens = ["old", "new"]
+    assert wire.api.apply(ANCHOR, manager="m").metadata.uid == "u-1"
+    assert [asked.headers["Authorization"] for asked in wire.asked] == ["Bearer old", "Bearer new"]
+
+
+def test_a_token_that_stays_bad_is_denied(serve: Serve) -> None:
+    wire = serve(refused(401, "Unauthorized"))
+    with pytest.raises(refusals.Denied, match="Unauthorized"):
+        wire.api.get(REF)
+    assert len(wire.asked) == 2
+
+
+@pytest.mark.parametrize(
+    ("answer", "type_"),
+    [
+        (refused(403, 'pods "x" is forbidden: User "broker" cannot create'), refusals.Denied),
+        (refused(403, 'pods "x" is forbidden: exceeded quota: gpub-hard'), refusals.OverQuota),
+        (refused(403, 'pods "x" is forbidden: violates PodSecurity "restricted"'), refusals.Forbidden),
+        (refused(403, "terminating", causes=[{"reason": "NamespaceTerminating"}]), refusals.Closing),
+        (refused(409, "conflict", causes=[{"reason": "FieldManagerConflict"}]), refusals.ForeignField),
+        (refused(409, "the UID in the precondition does not match"), refusals.Conflict),
+        (refused(410, "too old resource version"), refusals.Expired),
+        (refused(422, "spec: Required value"), refusals.Invalid),
+        (refused(400, "unknown field"), refusals.Invalid),
+        (refused(418, "teapot"), Unanswered),
+    ],
+)
+def test_every_refusal_has_a_type_of_its_own(serve: Serve, answer: Say, type_: type[Exception]) -> None:
+    wire = serve(answer)
+    with pytest.raises(type_) as told:
+        wire.api.apply(ANCHOR, manager="m")
+    assert type(told.value) is type_
+    assert str(told.value) == answer.body["message"]
+    assert len(wire.asked) == 1
+
+
+def test_a_proxy_that_answers_in_html_is_quoted(serve: Serve, pauses: list[float]) -> None:
+    with pytest.raises(Unanswered, match="Bad Gateway"):
+        serve(Say(502, b"<html>Bad Gateway</html>")).transport.within(0.05).get(REF)
+
+
+def test_a_watch_yields_lines_whatever_the_chunks_are(serve: Serve) -> None:
+    chunks = (b'{"type":"AD', b'DED"}\n{"type":', b'"BOOKMARK"}\n\n', b'{"type":"x"}\n')
+    wire = serve(Say(chunks=chunks))
+    lines = list(wire.api.watch(POD, version="5", labels="a=b", seconds=300))
+    assert lines == [b'{"type":"ADDED"}', b'{"type":"BOOKMARK"}', b'{"type":"x"}']
+    assert "resourceVersion=5" in wire.asked[0].path
+    assert "allowWatchBookmarks=true" in wire.asked[0].path
+
+
+def test_a_watch_from_too_long_ago_is_expired(serve: Serve) -> None:
+    with pytest.raises(refusals.Expired):
+        list(serve(refused(410, "too old")).api.watch(POD, version="1", seconds=300))
+
+
+def test_a_watch_can_begin_with_what_is_there(serve: Serve) -> None:
+    wire = serve(Say(chunks=(b"{}\n",)))
+    list(wire.api.watch(POD, version="", seconds=300, initial=True))
+    assert "sendInitialEvents=true" in wire.asked[0].path
+
+
+def test_merging_changes_a_subresource(serve: Serve) -> None:
+    wire = serve(Say(body=THING))
+    wire.api.merge(REF, {"metadata": {"labels": {"a": "b"}}}, manager="m", subresource="status")
+    assert wire.asked[0].path.split("?")[0] == "/api/v1/namespaces/gt-a/configmaps/l-1-g1/status"
+    assert wire.asked[0].headers["Content-Type"] == "application/merge-patch+json"
+
+
+def test_creating_posts_to_the_collection(serve: Serve) -> None:
+    wire = serve(Say(201, THING))
+    assert wire.api.create(ANCHOR, manager="m").metadata.uid == "u-1"
+    assert wire.asked[0].path == "/api/v1/namespaces/gt-a/configmaps?fieldManager=m"
+
+
+def test_a_process_of_its_own_connects_anew(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    wire = serve(Say(body=THING))
+    wire.api.get(REF)
+    wire.api.get(REF)
+    assert wire.connections == 1
+    monkeypatch.setattr("os.getpid", lambda: -1)
+    wire.api.get(REF)
+    assert wire.connections == 2
+
+
+def test_names_cannot_leave_their_place_in_the_path() -> None:
+    assert Ref(POD, "../../secrets/x", "a/b").path == "/api/v1/namespaces/a%2Fb/pods/..%2F..%2Fsecrets%2Fx"
+    assert BY_NAME["v1", "Node"].path("", "n1") == "/api/v1/nodes/n1"
+
+
+def test_a_kubeconfig_that_cannot_be_used_is_denied_with_the_reason() -> None:
+    with pytest.raises(refusals.Denied, match="kubeconfig cannot be used"):
+        Transport(lambda: {"clusters": []}).within(1).get(REF)
+
+
+def test_the_official_client_makes_pool_and_token_of_a_kubeconfig() -> None:
+    kubeconfig = {
+        "current-context": "c",
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+        "clusters": [{"name": "c", "cluster": {"server": "https://cluster.example:6443/"}}],
+        "users": [{"name": "u", "user": {"token": "secret"}}],
+    }
+    connection = connect(kubeconfig)
+    assert connection.host == "https://cluster.example:6443"
+    assert connection.authorization() == "Bearer secret"
