@@ -149,6 +149,37 @@ class Lease(Struct):
     spec: Spec = msgspec.field(default_factory=Spec)
 
 
+class Attribute(Struct):
+    """One thing a driver says of a device; exactly one of them is set."""
+
+    string: str | None = None
+    int_: int | None = msgspec.field(default=None, name="int")
+    bool_: bool | None = msgspec.field(default=None, name="bool")
+    version: str | None = None
+
+
+class Amount(Struct):
+    value: str = ""
+
+
+class Device(Struct):
+    name: str = ""
+    attributes: dict[str, Attribute] = {}
+    capacity: dict[str, Amount] = {}
+
+
+class ResourceSlice(Struct):
+    """The devices of one node, as its DRA driver publishes them."""
+
+    class Spec(Struct):
+        driver: str = ""
+        node_name: str = ""
+        devices: list[Device] = []
+
+    metadata: Meta
+    spec: Spec = msgspec.field(default_factory=Spec)
+
+
 class Thing(Struct):
     """Any object, as far as its metadata goes."""
 

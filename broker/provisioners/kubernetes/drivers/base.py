@@ -1,0 +1,45 @@
+"""What every way of handing out slices promises. Drivers are pure: no network, no clock, no Django."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from broker.provisioners.kubernetes.inventory import NodeFound
+from broker.provisioners.kubernetes.objects import Node, ResourceSlice
+from broker.provisioners.kubernetes.spec import Ceilings, LeaseSpec, Manifest
+
+
+@dataclass(frozen=True, slots=True)
+class Wants:
+    """What the pod on one node of a lease must ask for to get its slices."""
+
+    limits: Mapping[str, int] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    claim: str = ""  # the name of the ResourceClaim it uses
+    scheduler: str = ""  # empty: the cluster's own
+
+
+class Unfit(ValueError):
+    """The driver cannot hand out such a slice; the sentence says why."""
+
+
+class SliceDriver(Protocol):
+    """Hands out slices in one way."""
+
+    name: str
+    schedulers: tuple[str, ...]  # that its pods may name
+
+    def wants(self, lease: LeaseSpec, node: str) -> Wants:
+        """Say what the pod on a node asks for, or raise Unfit."""
+
+    def claims(self, lease: LeaseSpec) -> list[Manifest]:
+        """Return the objects beside the pods that its slices need, without their common marks."""
+
+    def quota(self, most: Ceilings) -> dict[str, str]:
+        """Return the lines of a project's ResourceQuota that count slices."""
+
+    def cluster_objects(self) -> list[Manifest]:
+        """Return what an administrator installs once for it."""
+
+    def inventory(self, nodes: Sequence[Node], slices: Sequence[ResourceSlice]) -> list[NodeFound]:
+        """Read what the cluster has to sell."""

@@ -1,0 +1,35 @@
+"""What a cluster has to sell, as its labels and slices tell it: nodes, their cards, and what each is cut into."""
+
+from dataclasses import dataclass, field
+
+from broker.domain.states import Isolation
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Cut:
+    """One slice that stands on a card."""
+
+    start: int
+    size: int
+    profile: str
+
+
+@dataclass(frozen=True, slots=True)
+class CardFound:
+    """One card; where nobody tells its real UUID it is known by its node and number."""
+
+    index: int
+    uuid: str
+    model: str  # the name of one of our GpuModels
+    isolation: Isolation
+    cuts: tuple[Cut, ...]  # empty: cut for each lease
+    healthy: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFound:
+    """One machine with cards; `problems` say what of it cannot be sold and what to do about it."""
+
+    name: str
+    cards: tuple[CardFound, ...] = ()
+    problems: tuple[str, ...] = field(default=())
