@@ -1,10 +1,10 @@
 """Shapes of the portal's forms; whether something is allowed is the service's word."""
 
 from typing import Any
-from zoneinfo import available_timezones
 
 from django import forms
 
+from tenants.domain import zones
 from tenants.domain.roles import EVERYTHING, IN_WORDS, SCOPES, Role
 from tenants.domain.text import NAME_LENGTH, has_control
 from tenants.models import Project, QuotaKind
@@ -100,8 +100,18 @@ class NameForm(forms.Form):
 class TenantForm(forms.Form):
     name = name()
     time_zone = forms.ChoiceField(
-        label="Time zone", choices=[(zone, zone) for zone in sorted(available_timezones())], initial="UTC"
+        label="Time zone",
+        initial=zones.UTC,
+        error_messages={
+            "invalid_choice": "%(value)s is the name of no city's clock; months are billed by the clock of"
+            " a place: use the nearest city, such as Europe/Berlin, or UTC."
+        },
     )
+
+    def __init__(self, *args: Any, lives_in: str = zones.UTC, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        known = sorted({*zones.places(), lives_in})  # nobody moves by giving another name
+        self.fields["time_zone"].choices = [(zone, zone) for zone in known]  # type: ignore[attr-defined]
 
 
 class LimitForm(forms.Form):

@@ -40,7 +40,8 @@ def page(request: Any) -> HttpResponse:
         "may_tenant": request.roles.may("tenant.write"),
         "form": ProjectForm(projects=[n for n in nodes if n.may_write]),
         "tenant_form": TenantForm(
-            initial={"name": request.tenant.name, "time_zone": request.tenant.time_zone}
+            initial={"name": request.tenant.name, "time_zone": request.tenant.time_zone},
+            lives_in=request.tenant.time_zone,
         ),
         "kinds": [(kind, name, unit) for kind, (name, _, unit) in limits.SHOWN.items()],
     }
@@ -139,7 +140,7 @@ def limit(request: Any, pk: str) -> HttpResponse:
 def change_tenant(request: Any) -> HttpResponse:
     """Rename the tenant or move it to another time zone."""
     require(request.roles, "tenant.write")
-    form = TenantForm(request.POST)
+    form = TenantForm(request.POST, lives_in=request.tenant.time_zone)
     if not form.is_valid():
         return complain(request, form, to=reverse("projects"))
 

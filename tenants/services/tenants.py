@@ -2,24 +2,28 @@
 
 from datetime import datetime
 from typing import Any
-from zoneinfo import available_timezones
 
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import IntegrityError, connection, transaction
 from django.db.models import F
 
 from ports import ids
+from tenants.domain import zones
 from tenants.domain.roles import Role
 from tenants.models import Member, Project, Quota, QuotaKind, Tenant, User
 from tenants.services import audit
 from tenants.services.actors import Actor
-from tenants.services.refusals import Invalid, Stale
+from tenants.services.refusals import Invalid, Refused, Stale
 from tenants.services.walls import enter_tenant
 
 
+class CurrencyStays(Refused):
+    code, status, title = "currency-stays", 409, "The currency cannot change any more"
+
+
 def _zone(name: str) -> str:
-    if name not in available_timezones():
-        raise Invalid("time_zone", f"{name[:60]} is no time zone.", fix="Use a name such as Europe/Berlin.")
+    if why := zones.refusal(name):
+        raise Invalid("time_zone", why, fix="Use the nearest city, such as Europe/Berlin, or UTC.")
     return name
 
 
@@ -59,16 +63,13 @@ def create(
 @transaction.atomic
 def change(tenant: Tenant, *, actor: Actor, now: datetime, **wanted: Any) -> Tenant:
     """Rename a tenant or move it to another time zone; months already begun keep their borders."""
-    if "time_zone" in wanted:
-        _zone(wanted["time_zone"])
     differs = {field: value for field, value in wanted.items() if getattr(tenant, field) != value}
     if not differs:
         return tenant
+    if "time_zone" in differs:
+        _zone(differs["time_zone"])
     before = {field: getattr(tenant, field) for field in differs}
-    moved = Tenant.objects.filter(pk=tenant.pk, version=tenant.version).update(
-        version=F("version") + 1, **differs
-    )
-    if not moved:
+    if not _update(tenant, differs):
         raise Stale("The tenant was changed in the meantime.", fix="Read it again, then change it.")
     tenant.refresh_from_db()
     audit.record(
@@ -82,6 +83,21 @@ def change(tenant: Tenant, *, actor: Actor, now: datetime, **wanted: Any) -> Ten
         after=differs,
     )
     return tenant
+
+
+def _update(tenant: Tenant, differs: dict[str, Any]) -> int:
+    rows = Tenant.objects.filter(pk=tenant.pk, version=tenant.version)
+    try:
+        with transaction.atomic():
+            return rows.update(version=F("version") + 1, **differs)
+    except IntegrityError as error:
+        said = getattr(error.__cause__, "diag", None)
+        if said is None or said.constraint_name != "tenant_currency_stays":
+            raise
+        raise CurrencyStays(
+            f"{tenant.name} has used something that is charged in {tenant.currency}, so it stays with it.",
+            fix="Make another tenant for the other currency.",
+        ) from None
 
 
 @transaction.atomic

@@ -192,11 +192,27 @@ def test_the_tenants_own_name_and_zone_are_changed(delta: World, owner: Browser)
         assert Tenant.objects.get().time_zone == "Asia/Tokyo"
 
 
+def test_a_zone_without_a_city_is_refused_with_a_reason(delta: World, owner: Browser) -> None:
+    page = owner.post("/projects/tenant/", {"name": "Delta", "time_zone": "CET"}, follow=True)
+    assert "CET is the name of no city&#x27;s clock" in page.content.decode()
+    with walls.as_tenant(delta.tenant.pk):
+        assert Tenant.objects.get().time_zone == "Europe/Berlin"
+
+
+def test_a_tenant_with_an_old_zone_is_renamed_without_being_moved(delta: World, owner: Browser) -> None:
+    with walls.as_tenant(delta.tenant.pk):
+        Tenant.objects.update(time_zone="CET")
+    assert '<option value="CET" selected>' in owner.get("/projects/").content.decode()
+    owner.post("/projects/tenant/", {"name": "Delta 2", "time_zone": "CET"})
+    with walls.as_tenant(delta.tenant.pk):
+        assert (Tenant.objects.get().name, Tenant.objects.get().time_zone) == ("Delta 2", "CET")
+
+
 def test_the_switcher_changes_project_and_tenant(delta: World) -> None:
     lab = delta.child("lab")
     other = world.make("Other")
     with walls.as_tenant(other.tenant.pk):
-        Member.objects.create(tenant=other.tenant, user=delta.owner, role="viewer", created_at=world.NOW)
+        Member.objects.create(tenant=other.tenant, user=delta.owner, role="viewer", created_at=world.moment())
     browser = signed_in(delta.owner)
     browser.post("/switch/", {"project": lab.pk, "next": "/team/"})
     assert browser.session["project"] == lab.pk

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 from django.contrib.sessions.models import Session
-from django.db import connection
+from django.db import IntegrityError, connection
 from django.test import Client
 
 from tenants.domain.roles import Grants
@@ -38,6 +38,29 @@ def test_a_tenant_may_begin_without_an_owner(db: None) -> None:
 def test_a_time_zone_must_be_one(db: None) -> None:
     with pytest.raises(Invalid, match="no time zone"):
         tenants.create(name="X", owner=None, time_zone="Mars/Base", actor=SYSTEM, now=moment())
+
+
+@pytest.mark.parametrize(
+    "zone", ["CET", "EST5EDT", "Etc/GMT+5", "US/Eastern", "Australia/South", "localtime"]
+)
+def test_a_tenant_lives_in_a_city_or_in_utc(delta: World, zone: str) -> None:
+    with pytest.raises(Invalid, match=r"no city's clock|no time zone"):
+        tenants.create(name="X", owner=None, time_zone=zone, actor=SYSTEM, now=moment())
+    with walls.as_tenant(delta.tenant.pk), pytest.raises(Invalid):
+        tenants.change(delta.tenant, actor=SYSTEM, now=moment(), time_zone=zone)
+
+
+def test_a_tenant_of_the_first_days_keeps_the_zone_it_has(delta: World) -> None:
+    with walls.as_tenant(delta.tenant.pk):
+        Tenant.objects.update(time_zone="CET")
+        old = Tenant.objects.get()
+        changed = tenants.change(old, actor=SYSTEM, now=moment(), name="New", time_zone="CET")
+        assert (changed.name, changed.time_zone) == ("New", "CET")
+
+
+def test_a_change_that_the_database_refuses_for_another_reason_is_no_refusal_of_ours(delta: World) -> None:
+    with walls.as_tenant(delta.tenant.pk), pytest.raises(IntegrityError):
+        tenants.change(delta.tenant, actor=SYSTEM, now=moment(), currency=None)
 
 
 def test_a_change_to_what_it_is_changes_nothing(delta: World) -> None:
