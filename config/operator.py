@@ -21,6 +21,10 @@ class Operator(BaseSettings):
     )
 
     secret_key: SecretStr = Field(description="Signs sessions. No default: a missing value stops the start.")
+    credential_keys: SecretStr = Field(
+        default=SecretStr(""),
+        description="Fernet keys, newest first, with commas between: seal clusters' credentials at rest.",
+    )
     database_url: SecretStr = Field(
         description="The application's login: neither owner of the tables nor superuser."
     )

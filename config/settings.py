@@ -36,6 +36,7 @@ def database(url: str) -> dict[str, Any]:
 
 
 SECRET_KEY = operator.secret_key.get_secret_value()
+CREDENTIAL_KEYS = operator.credential_keys.get_secret_value()
 DEBUG = operator.debug
 ALLOWED_HOSTS = list(operator.allowed_hosts)
 PUBLIC_URL, EVENTS_URL = operator.public_url, operator.events_url
@@ -274,6 +275,9 @@ CELERY_BEAT_SCHEDULE = {
 }
 
 PROVISIONER = operator.provisioner
+PROVISIONERS = {  # by Cluster.provisioner; each is made with the cluster's id
+    "kubernetes": "broker.provisioners.kubernetes.provisioner.KubernetesProvisioner",
+}
 SIMULATED_SPEED = operator.simulated_speed
 LEASE_GATES = operator.lease_gates
 SHARE_SOFT_CARDS = operator.share_soft_cards

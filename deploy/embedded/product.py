@@ -1,5 +1,6 @@
 """The product's own processes: what each runs, as whom it logs in, when it is ready."""
 
+import base64
 import http.client
 import json
 import os
@@ -60,6 +61,9 @@ class Product:
             "GPUBROKER_OPERATORS_NEED_MFA": "false" if self.address.startswith("http:") else "true",
             "GPUBROKER_PROVISIONER": "broker.provisioners.simulated.SimulatedProvisioner",
             "GPUBROKER_SECRET_KEY": secret(self.folders.secrets / "secret_key", self.account),
+            "GPUBROKER_CREDENTIAL_KEYS": secret(
+                self.folders.secrets / "credential_keys", self.account, size=32
+            ),
             **own,
             "GPUBROKER_DATABASE_URL": self.server.login(role, DATABASE),
             "GPUBROKER_BROKER_URL": self.valkey.url,
@@ -135,10 +139,10 @@ class Product:
             return False
 
 
-def secret(file: Path, account: Account | None) -> str:
-    """Return a random secret that outlives restarts."""
+def secret(file: Path, account: Account | None, *, size: int = 48) -> str:
+    """Return a random secret of so many bytes that outlives restarts, as base64."""
     if not file.exists():
         file.touch(mode=0o600)
-        file.write_text(secrets.token_urlsafe(48))
+        file.write_text(base64.urlsafe_b64encode(secrets.token_bytes(size)).decode())
         give(file, account)
     return file.read_text().strip()

@@ -47,7 +47,7 @@ def connect(kubeconfig: Mapping[str, Any]) -> Connection:
 
     settings = Configuration()
     try:
-        load_kube_config_from_dict(
+        load_kube_config_from_dict(  # type: ignore[no-untyped-call]
             config_dict=kubeconfig, client_configuration=settings, persist_config=False
         )
     except ConfigException as error:
