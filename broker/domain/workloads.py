@@ -133,6 +133,13 @@ OWN = Template(name="own", label="Own image", shape=Shape.SESSION, image="")
 TEMPLATES = {each.name: each for each in (SSH, JUPYTER, VSCODE, VLLM, BATCH, OWN)}
 
 
+def template_for(image: str) -> str:
+    """Name the template of an image that was chosen by itself: the one that starts it, else the tenant's own."""
+    if not image:
+        return SSH.name
+    return next((each.name for each in TEMPLATES.values() if each.image == image), OWN.name)
+
+
 def program(workload: Workload) -> Program:
     """Decide what runs, or raise ValueError for a template that is unknown or a command that cannot be read."""
     template = TEMPLATES.get(workload.template)

@@ -1,0 +1,192 @@
+"""From pods as they were last seen to what the lease's owner is told: pure, so that every case can be held to."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from broker.provisioners.base import Observation, Seen
+from broker.provisioners.kubernetes import labels
+from broker.provisioners.kubernetes.objects import ContainerStatus, Pod, Terminated
+
+PATIENCE = timedelta(seconds=120)  # with an image that cannot be pulled: a registry may stumble
+UNPLACED = timedelta(seconds=45)  # then the broker's books and the node disagree
+HOPELESS = ("InvalidImageName", "ErrImageNeverPull")  # no second try will help
+NOT_PULLED = ("ErrImagePull", "ImagePullBackOff", "RegistryUnavailable", "ImageInspectError")
+NOT_MADE = ("CreateContainerConfigError", "CreateContainerError", "RunContainerError")
+# What kubelets and controllers say of a pod that they ended, in a tenant's words.
+TAKEN = {
+    "Evicted": "its node ran short and evicted it",
+    "Preempting": "it was preempted by another pod",
+    "PreemptionByScheduler": "it was preempted by another pod",
+    "DeletionByTaintManager": "its node was taken out of service",
+    "EvictionByEvictionAPI": "it was evicted by an operator",
+    "TerminationByKubelet": "its node ended it",
+    "DeletionByPodGC": "its node is gone",
+    "NodeLost": "its node is gone",
+    "NodeAffinity": "its node refused it after a restart",
+    "Terminated": "its node shut down",
+    "Shutdown": "its node shut down",
+    "UnexpectedAdmissionError": "its node could not hand out the slice",
+}
+AGAIN_SOON_S, AGAIN_LATER_S = 1.0, 5.0
+LONGEST = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """When one pod was in use, by the cluster's own clock; `until` is None while it runs."""
+
+    pod_uid: str
+    since: datetime
+    until: datetime | None
+
+
+def observe(pods: Iterable[Pod], *, ranks: int, now: datetime) -> Observation:
+    """Say how a lease is from the pods of its present generation: the worst of them decides."""
+    newest: dict[str, Pod] = {}
+    for pod in sorted(pods, key=_age):
+        newest[pod.metadata.labels.get(labels.RANK, "0")] = pod
+    seen = [_look(pod, now) for pod in newest.values()]
+    for kind in (Seen.REFUSED, Seen.LOST):
+        if found := [each for each in seen if each.seen is kind]:
+            return found[0]
+    waiting = [each for each in seen if each.seen is Seen.PENDING]
+    if waiting:
+        return waiting[0]
+    if len(seen) < ranks:
+        return Observation(Seen.PENDING, "being made", again_in_s=AGAIN_SOON_S)
+    return Observation(Seen.READY, "readiness verified")
+
+
+def usage(pod: Pod) -> Usage | None:
+    """Return when a pod's program ran, from its first start to its end; None when it never did."""
+    starts, ends, open_ended = [], [], False
+    for status in pod.status.container_statuses:
+        for state in (status.last_state, status.state):
+            if state.terminated and state.terminated.started_at:
+                starts.append(state.terminated.started_at)
+                ends.append(state.terminated.finished_at)
+        if status.state.running and status.state.running.started_at:
+            starts.append(status.state.running.started_at)
+            open_ended = True
+    if not starts:
+        return None
+    over = [end for end in ends if end is not None]
+    # The first start of a program that restarted is no longer in the status: the pod's own is.
+    since = min([*starts, *([pod.status.start_time] if _restarted(pod) and pod.status.start_time else [])])
+    still = open_ended or (pod.status.phase not in ("Succeeded", "Failed") and not over)
+    return Usage(pod.metadata.uid, since, None if still else max(over, default=None))
+
+
+def _restarted(pod: Pod) -> bool:
+    return any(status.restart_count > 1 for status in pod.status.container_statuses)
+
+
+def _age(pod: Pod) -> tuple[str, str]:
+    made = pod.metadata.creation_timestamp
+    return (made.isoformat() if made else "", pod.metadata.uid)
+
+
+def _look(pod: Pod, now: datetime) -> Observation:
+    if pod.status.phase in ("Succeeded", "Failed"):
+        return _over(pod)
+    if taken := _taken(pod):
+        return Observation(Seen.LOST, taken, last_seen=_last_proof(pod))
+    if pod.metadata.deletion_timestamp is not None:
+        return Observation(Seen.PENDING, "shutting down", again_in_s=AGAIN_SOON_S)
+    ready = pod.condition("Ready")
+    if pod.status.phase == "Running" and ready is not None and ready.holds:
+        return Observation(Seen.READY, "readiness verified")
+    if not pod.spec.node_name:
+        return _unplaced(pod, now)
+    for status in pod.status.container_statuses:
+        if status.state.waiting is not None:
+            return _waiting(pod, status, now)
+    text = "starting" if pod.status.phase == "Running" else "pulling image"
+    return Observation(Seen.PENDING, text, again_in_s=AGAIN_SOON_S)
+
+
+def _over(pod: Pod) -> Observation:
+    """A pod that will not run again: ended by its node, or done with what it was asked."""
+    if pod.status.reason in TAKEN or _taken(pod) or pod.status.reason.startswith("OutOf"):
+        why = TAKEN.get(pod.status.reason) or _taken(pod) or "its node had no room for it"
+        return Observation(Seen.LOST, _with(why, pod.status.message), last_seen=_last_proof(pod))
+    ended = _ended(pod)
+    if ended is None:
+        text = pod.status.message or f"it ended with {pod.status.phase.lower()}"
+    elif ended.exit_code == 0:
+        text = "its command is done"
+    else:
+        text = f"its command failed: {_exit(ended)}"
+    return Observation(Seen.GONE, text[:LONGEST], last_seen=_last_proof(pod))
+
+
+def _unplaced(pod: Pod, now: datetime) -> Observation:
+    placed = pod.condition("PodScheduled")
+    if placed is None or placed.reason != "Unschedulable":
+        return Observation(Seen.PENDING, "waiting for its node", again_in_s=AGAIN_SOON_S)
+    since = placed.last_transition_time or pod.metadata.creation_timestamp or now
+    if now - since < UNPLACED:
+        return Observation(Seen.PENDING, "waiting for its node", again_in_s=AGAIN_LATER_S)
+    text = _with("its node does not take it", placed.message)
+    return Observation(Seen.LOST, text, last_seen=since)
+
+
+def _waiting(pod: Pod, status: ContainerStatus, now: datetime) -> Observation:
+    waiting = status.state.waiting
+    reason, message = (waiting.reason, waiting.message) if waiting else ("", "")
+    tried = now - (pod.metadata.creation_timestamp or now)
+    if reason in HOPELESS:
+        return Observation(Seen.REFUSED, _with(f"the image {status.image} cannot be used", message))
+    if reason in NOT_PULLED:
+        text = _with(f"the image {status.image} cannot be pulled", message)
+        return _patiently(text, tried)
+    if reason in NOT_MADE:
+        return _patiently(_with("the container cannot be made", message), tried)
+    if reason == "CrashLoopBackOff":
+        last = status.last_state.terminated
+        why = f": {_exit(last)}" if last else ""
+        text = f"the program ended {status.restart_count} times{why}; it is started again"
+        return Observation(Seen.PENDING, text[:LONGEST], again_in_s=AGAIN_LATER_S)
+    return Observation(Seen.PENDING, "pulling image", again_in_s=AGAIN_SOON_S)
+
+
+def _patiently(text: str, tried: timedelta) -> Observation:
+    if tried >= PATIENCE:
+        return Observation(Seen.REFUSED, text)
+    return Observation(Seen.PENDING, text, again_in_s=AGAIN_LATER_S)
+
+
+def _taken(pod: Pod) -> str:
+    disrupted = pod.condition("DisruptionTarget")
+    if disrupted is None or not disrupted.holds:
+        return ""
+    return TAKEN.get(disrupted.reason, "the cluster ended it")
+
+
+def _ended(pod: Pod) -> Terminated | None:
+    return next(
+        (each.state.terminated for each in pod.status.container_statuses if each.state.terminated), None
+    )
+
+
+def _exit(ended: Terminated) -> str:
+    if ended.reason == "OOMKilled":
+        return "it took more memory than it has (OOMKilled)"
+    return _with(
+        f"exit code {ended.exit_code}",
+        ended.message.strip().splitlines()[-1] if ended.message.strip() else "",
+    )
+
+
+def _last_proof(pod: Pod) -> datetime | None:
+    """Return the last moment at which it is known to have run, by the cluster's clock."""
+    ended = _ended(pod)
+    if ended and ended.finished_at:
+        return ended.finished_at
+    moments = [each.last_transition_time for each in pod.status.conditions if each.last_transition_time]
+    return pod.metadata.deletion_timestamp or max(moments, default=pod.status.start_time)
+
+
+def _with(text: str, detail: str) -> str:
+    return (f"{text}: {detail}" if detail else text)[:LONGEST]
