@@ -27,6 +27,7 @@ from tenants.domain.roles import Role
 from tenants.models import Member, Project, Quota, QuotaKind, ServiceAccount, Tenant, User
 from tenants.services import projects, tenants, tokens
 from tenants.services.actors import Actor
+from tenants.services.quotas import window_of
 from tenants.services.walls import as_sweep, as_tenant
 
 NOW = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
@@ -89,11 +90,13 @@ class Home:
     def quota(self, kind: QuotaKind, limit: int, project: Project | None = None) -> Quota:
         """Set a ceiling on a node of the tree."""
         with as_tenant(self.tenant.pk):
+            window = window_of(clock.now()) if kind == QuotaKind.GPU_SECONDS else None
             quota, _ = Quota.objects.update_or_create(
                 tenant=self.tenant,
                 project=project or self.project,
                 kind=kind,
                 defaults={"limit": limit, "soft_limit": limit},
+                create_defaults={"limit": limit, "soft_limit": limit, "window_start": window},
             )
             return quota
 

@@ -44,7 +44,10 @@ def gate(lease: Lease, *, now: datetime) -> Callable[[], None]:
                 f"{lease.offering.label} has no price in {currency} now, so it cannot be charged.",
                 fix="Ask the operator to publish a price, or choose another offering.",
             )
+        burns = {QuotaKind.BURN: nano_per_hour * lease.quantity}
         if limited:
-            quotas.take(lease, {QuotaKind.BURN: nano_per_hour * lease.quantity}, now=now)
+            quotas.take(lease, burns, now=now)
+        else:
+            quotas.note(lease, burns)
 
     return judge

@@ -71,16 +71,20 @@ CLAIMS = (
     ),
     Claim(
         "quotas match holdings",
-        "What a quota counts as used is the sum of what its leases took.",
+        "What a quota counts as used is the sum of what the leases below it hold.",
         """
-        SELECT q.id FROM tenants_quota q LEFT JOIN (
+        SELECT q.id FROM tenants_quota q
+          LEFT JOIN (tenants_project p JOIN broker_lease l ON l.project_id = p.id AND l.state <> 'released')
+            ON q.project_id = ANY(p.path)
+         WHERE q.kind <> 'gpu_seconds' GROUP BY q.id
+        HAVING q.used <> coalesce(sum((l.quota_uses -> q.kind ->> 'amount')::bigint), 0)
+         UNION ALL
+        SELECT q.id FROM tenants_quota q JOIN (
                  SELECT part->>0 AS quota, (part->>2)::timestamptz AS counted_in, sum((part->>1)::bigint) AS taken
-                   FROM broker_lease l, jsonb_each(l.quota_uses) u, jsonb_array_elements(u.value->'parts') part
+                   FROM broker_lease l, jsonb_array_elements(l.quota_uses->'gpu_seconds'->'parts') part
                   WHERE l.state <> 'released' GROUP BY 1, 2) h
-            ON h.quota = q.id AND (q.kind <> 'gpu_seconds' OR h.counted_in = q.window_start)
-         GROUP BY q.id
-        HAVING CASE WHEN q.kind = 'gpu_seconds' THEN q.used < coalesce(sum(h.taken), 0)
-                    ELSE q.used <> coalesce(sum(h.taken), 0) END
+            ON h.quota = q.id AND h.counted_in = q.window_start
+         WHERE q.kind = 'gpu_seconds' AND q.used < h.taken
         """,
     ),
     Claim(

@@ -1,16 +1,14 @@
 """Quotas of a project's whole path, taken and given back by conditional UPDATEs that PostgreSQL checks."""
 
-from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db import connection
-
 from broker.models import Lease
 from ports import database
 from tenants.models import QuotaKind
+from tenants.services.quotas import window_of as window_of
 from tenants.services.refusals import Fix, QuotaExceeded
 
 # Rows are locked root first, whoever asks, so that two paths through one tree never wait for each other
@@ -40,12 +38,25 @@ on_path AS (
 SELECT p.id, p.kind, p.project_id, p.used, p.soft_limit, p.amount, t.id IS NOT NULL
   FROM on_path p LEFT JOIN taken t USING (id)
 """
+# What stands on the row, not on a copy read earlier: a quota that was made meanwhile has put its part there.
+# Seconds that were used count against what was taken first.
 GIVE_BACK = """
-WITH uses AS (
-  SELECT q.id, u.amount FROM tenants_quota q
-    JOIN unnest(%(ids)s::text[], %(amounts)s::bigint[], %(windows)s::timestamptz[]) AS u(id, amount, counted_in)
-      ON u.id = q.id AND (u.counted_in IS NULL OR u.counted_in = q.window_start)
+WITH parts AS (
+  SELECT kind, part ->> 0 AS quota, (part ->> 1)::bigint AS amount, (part ->> 2)::timestamptz AS taken_in, number
+    FROM broker_lease l, jsonb_each(l.quota_uses) AS u(kind, use),
+         jsonb_array_elements(use -> 'parts') WITH ORDINALITY AS p(part, number)
+   WHERE l.id = %(lease)s
+), backs AS (
+  SELECT quota, amount, NULL::timestamptz AS counted_in FROM parts WHERE kind <> 'gpu_seconds'
+   UNION ALL
+  SELECT quota, amount - least(amount, greatest(%(used)s::bigint - (sum(amount) OVER earlier - amount), 0)), taken_in
+    FROM parts WHERE kind = 'gpu_seconds' WINDOW earlier AS (PARTITION BY quota ORDER BY number)
+), uses AS (
+  SELECT q.id, b.amount
+    FROM (SELECT quota, counted_in, sum(amount)::bigint AS amount FROM backs GROUP BY 1, 2) b
+    JOIN tenants_quota q ON q.id = b.quota AND (b.counted_in IS NULL OR b.counted_in = q.window_start)
     JOIN tenants_project p ON p.id = q.project_id
+   WHERE b.amount > 0
    ORDER BY q.kind = 'burn', cardinality(p.path), q.kind FOR NO KEY UPDATE OF q
 )
 UPDATE tenants_quota q SET used = q.used - u.amount FROM uses u WHERE q.id = u.id
@@ -63,11 +74,6 @@ class QuotaRow:
     limit: int
     asked: int
     taken: bool
-
-
-def window_of(now: datetime) -> datetime:
-    """Return the beginning of the calendar month (UTC) that GPU-hours are counted in."""
-    return now.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
 
 
 def gate(lease: Lease, *, now: datetime) -> Callable[[], None]:
@@ -109,32 +115,25 @@ def ask(lease: Lease, wanted: Mapping[QuotaKind, int], *, now: datetime) -> Call
         for kind in more:
             use = lease.quota_uses.setdefault(str(kind), {"amount": 0, "parts": []})
             use["amount"] = wanted[kind]
+            if kind == QuotaKind.GPU_SECONDS:  # a quota that is made later counts by it
+                windows = use.setdefault("windows", {})
+                windows[window.isoformat()] = windows.get(window.isoformat(), 0) + more[kind]
             use["parts"] += [[row.id, row.asked, window.isoformat()] for row in rows if row.kind == kind]
 
     return judge
 
 
+def note(lease: Lease, wanted: Mapping[QuotaKind, int]) -> None:
+    """Write on the lease what it would take of kinds that nothing limits yet; a quota made later counts it."""
+    for kind, amount in wanted.items():
+        use = lease.quota_uses.setdefault(str(kind), {"amount": 0, "parts": []})
+        use["amount"] = max(use["amount"], amount)
+
+
 def give_back(lease: Lease, *, used_unit_seconds: int) -> None:
     """Return what the lease held; of its GPU-hours only what it did not use."""
-    back = unused(lease.quota_uses, used_unit_seconds=used_unit_seconds)
-    if back:
-        keys, amounts = list(back), list(back.values())
-        ids, windows = [key[0] for key in keys], [key[1] for key in keys]
-        with connection.cursor() as cursor:
-            cursor.execute(GIVE_BACK, {"ids": ids, "amounts": amounts, "windows": windows})
-
-
-def unused(uses: Mapping[str, Any], *, used_unit_seconds: int) -> dict[tuple[str, str | None], int]:
-    """Return what to give back by (quota, window); what was used counts against what was taken first."""
-    back: Counter[tuple[str, str | None]] = Counter()
-    for kind, use in uses.items():
-        counted = kind == QuotaKind.GPU_SECONDS
-        left = dict.fromkeys((part[0] for part in use["parts"]), used_unit_seconds if counted else 0)
-        for quota, amount, window in use["parts"]:
-            spent = min(left[quota], amount)
-            left[quota] -= spent
-            back[quota, window if counted else None] += amount - spent
-    return {key: amount for key, amount in back.items() if amount}
+    with database.prepared() as cursor:
+        cursor.execute(GIVE_BACK, {"lease": lease.pk, "used": used_unit_seconds})
 
 
 SHOWN: dict[str, tuple[str, int, str]] = {

@@ -36,7 +36,7 @@ class Quotas(Etagged, ListModelMixin, TenantViewSet):
     @extend_schema(request=QuotaWanted, responses={201: QuotaOut})
     @idempotent()
     def create(self, request: Request) -> Response:
-        """Set a ceiling on a project; it counts what is asked for from now on."""
+        """Set a ceiling on a project; a new one begins with what is held there already."""
         wanted = shape(QuotaWanted, request)
         quota = quotas.set_limit(
             project=self.project_for(wanted["project"]),

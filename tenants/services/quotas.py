@@ -8,12 +8,14 @@ from django.db import transaction
 from django.db.models import F
 from django.db.models.functions import Greatest
 
+from ports import database
 from tenants.models import Project, Quota, QuotaKind
 from tenants.services import audit
 from tenants.services.actors import Actor
 from tenants.services.refusals import NotAllowed
 
 OPERATORS = "staff"
+HOLD_OFF = "SELECT pg_advisory_xact_lock_shared(1, hashtext(%s::text))"
 
 
 @dataclass(frozen=True)
@@ -39,19 +41,41 @@ def _must_be_yours(project: Project, actor: Actor) -> None:
         )
 
 
+def window_of(now: datetime) -> datetime:
+    """Return the beginning of the calendar month (UTC) that GPU-hours are counted in."""
+    return now.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+
+
+def hold_off_new(tenant_id: str) -> None:
+    """Let nobody make a new quota of the tenant before this transaction ends; wait for one that is being made.
+
+    A new quota counts what is held at that moment. Whoever takes quota comes here first, before it has locked
+    anything, and so is either counted or finds the new quota on its path.
+    """
+    with database.prepared() as cursor:
+        cursor.execute(HOLD_OFF, [tenant_id])
+
+
 @transaction.atomic
 def set_limit(*, project: Project, kind: QuotaKind, limit: int, actor: Actor, now: datetime) -> Quota:
     """Set a ceiling; below what is in use it only stops new leases.
 
-    A quota that is new counts what is asked for from now on.
+    A quota that is new begins with what is held below it now, and of GPU-hours with what this month has seen
+    (the database counts as it is written).
     """
     _must_be_yours(project, actor)
     quota, made = Quota.objects.select_for_update(of=("self",)).get_or_create(
         tenant_id=project.tenant_id,
         project=project,
         kind=kind,
-        defaults={"limit": limit, "soft_limit": limit},
+        defaults={
+            "limit": limit,
+            "soft_limit": limit,
+            "window_start": window_of(now) if kind == QuotaKind.GPU_SECONDS else None,
+        },
     )
+    if made:
+        quota.refresh_from_db(fields=["used", "limit"])
     before = None if made else quota.soft_limit
     if not made and before != limit:
         # `limit` is the CHECK's and may never be below use; grants are tested against `soft_limit`.

@@ -8,9 +8,8 @@ from broker.domain.lifecycle import HOLDS_CAPACITY, may_become
 from broker.domain.states import Isolation, LeaseState
 from broker.models import Allocation, Lease, SimulatedPod, Transition
 from broker.provisioners.base import order_name
-from broker.services import quotas
 from broker.services.catalogue import spec_of
-from tenants.models import Quota
+from tenants.models import Quota, QuotaKind
 from tenants.services.walls import as_sweep
 from tests.world import MODEL
 
@@ -26,7 +25,7 @@ class Watch:
 
     def check(self) -> None:
         with as_sweep():
-            leases = {lease.pk: lease for lease in Lease.objects.select_related("offering")}
+            leases = {lease.pk: lease for lease in Lease.objects.select_related("offering", "project")}
             held = list(Allocation.objects.filter(released_at=None))
             limits = list(Quota.objects.all())
             news = list(Transition.objects.filter(position__gt=self.position).order_by("position"))
@@ -83,16 +82,17 @@ class Watch:
                 assert late, f"{lease.pk} is released, and nobody told {pod.name} to go"
 
     def _quotas(self, leases: dict[str, Lease], limits: list[Quota]) -> None:
-        used: Counter[str] = Counter()
-        for lease in leases.values():
-            if lease.state != LeaseState.RELEASED:
-                for (quota, _), amount in quotas.unused(lease.quota_uses, used_unit_seconds=0).items():
-                    used[quota] += amount
+        """A quota counts what is held below it, whenever it was made: summed from the leases, not from its parts."""
+        live = [lease for lease in leases.values() if lease.state != LeaseState.RELEASED]
         for quota in limits:
-            if quota.kind == "units":
-                assert quota.used == used[quota.pk] <= quota.limit, (
-                    f"{quota.pk}: {quota.used}, not {used[quota.pk]}"
-                )
+            below = [lease for lease in live if quota.project_id in lease.project.path]
+            if quota.kind == QuotaKind.UNITS:
+                held = sum(lease.quota_uses["units"]["amount"] for lease in below)
+                assert quota.used == held <= quota.limit, f"{quota.pk}: {quota.used}, not {held}"
+            else:
+                month = quota.window_start.isoformat() if quota.window_start else ""
+                asked = sum(lease.quota_uses["gpu_seconds"]["windows"].get(month, 0) for lease in below)
+                assert asked <= quota.used <= quota.limit, f"{quota.pk}: {quota.used}, less than {asked}"
 
 
 def at_rest() -> list[str]:

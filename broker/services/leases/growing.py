@@ -14,6 +14,7 @@ from broker.services.leases.request import FARTHEST
 from ports import doorbell
 from tenants.services import audit
 from tenants.services.actors import Actor
+from tenants.services.quotas import hold_off_new
 from tenants.services.refusals import Invalid
 
 ENDED = {LeaseState.RELEASING, LeaseState.RELEASED, LeaseState.FAILED}
@@ -22,6 +23,7 @@ ENDED = {LeaseState.RELEASING, LeaseState.RELEASED, LeaseState.FAILED}
 @transaction.atomic
 def extend(lease: Lease, *, more_s: int, actor: Actor, now: datetime) -> Lease:
     """Let a lease last longer, if every gate agrees; raises Refused and changes nothing otherwise."""
+    hold_off_new(lease.tenant_id)  # before the row is locked: whoever makes a quota locks rows, too
     lease = (
         Lease.objects.select_for_update(of=("self",)).select_related("offering", "project").get(pk=lease.pk)
     )

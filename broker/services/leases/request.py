@@ -16,6 +16,7 @@ from ports import database, doorbell
 from tenants.models import Project
 from tenants.services import audit
 from tenants.services.actors import Actor
+from tenants.services.quotas import hold_off_new
 from tenants.services.refusals import Fix, Invalid, Missing, Refused
 
 NAME = re.compile(r"[^\x00-\x1f\x7f-\x9f\u2028\u2029]{1,120}")
@@ -96,6 +97,7 @@ def enqueue(
     `found` reads the offering when it was asked for already.
     """
     lease = build(wanted, project=project, actor=actor, now=now, found=found)
+    hold_off_new(lease.tenant_id)
     gates.pass_all(lease, now=now)
     open_queued(lease, actor=actor)
     doorbell.ring("broker.step", lease.pk, tenant_id=lease.tenant_id, now=now)

@@ -66,10 +66,16 @@ def unpriced() -> Offering:
     return next(o for o in Offering.objects.order_by("pk") if not o.price_versions.exists())
 
 
-def test_without_a_burn_quota_nothing_is_taken(kestrel: Home) -> None:
+def test_a_burn_quota_that_is_set_later_counts_what_burns_already(kestrel: Home) -> None:
     with alive() as life:
-        lease = life.ask(kestrel, priced())
-        assert "burn" not in fresh(lease).quota_uses
+        lease = life.lease(kestrel, priced())
+        extend(life, kestrel, lease)
+        assert fresh(lease).quota_uses["burn"] == {"amount": EURO, "parts": []}
+        kestrel.quota(QuotaKind.BURN, EURO)
+        assert kestrel.used(QuotaKind.BURN) == EURO
+        life.release(lease)
+        life.run(60)
+    assert kestrel.used(QuotaKind.BURN) == 0
 
 
 def test_the_gate_costs_one_query_where_nothing_limits(

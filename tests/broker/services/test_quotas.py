@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from broker.domain.states import LeaseState
+from broker.models import Lease
 from broker.services import quotas
 from broker.services.leases.growing import extend
 from tenants.models import Quota, QuotaKind
@@ -130,20 +131,6 @@ def test_an_extension_into_a_new_month_gives_each_month_its_own_back(life: Life,
     assert kestrel.used(HOURS) == 0  # the 90 minutes used were taken, and stay, in November
 
 
-def test_a_quota_set_later_gives_back_only_what_it_gave(life: Life, kestrel: Home) -> None:
-    team = kestrel.child("team")
-    kestrel.quota(HOURS, PLENTY)
-    lease = life.lease(kestrel, offering("1g.10gb"), max_duration_s=3600, project=team)
-    kestrel.quota(HOURS, PLENTY, team)
-    with as_tenant(kestrel.tenant.pk):
-        extend(lease, more_s=600, actor=kestrel.actor, now=life.now)
-    assert kestrel.used(HOURS, team) == 600 * 1000
-    life.release(lease)
-    life.run(10)
-    assert fresh(lease).state == LeaseState.RELEASED
-    assert 0 <= kestrel.used(HOURS, team) <= 60 * 1000
-
-
 def test_a_gate_called_again_takes_nothing_more(life: Life, kestrel: Home) -> None:
     lease = life.ask(kestrel, offering("card"))
     with as_tenant(kestrel.tenant.pk):
@@ -167,11 +154,19 @@ def test_a_quota_taken_away_meanwhile_is_not_missed(life: Life, kestrel: Home) -
     assert fresh(lease).state == LeaseState.RELEASED
 
 
-def test_what_was_used_counts_against_what_was_taken_first() -> None:
-    uses = {"gpu_seconds": {"amount": 150, "parts": [["q", 100, "nov"], ["q", 50, "dec"]]}}
-    assert quotas.unused(uses, used_unit_seconds=20) == {("q", "nov"): 80, ("q", "dec"): 50}
-    assert quotas.unused(uses, used_unit_seconds=130) == {("q", "dec"): 20}
-    assert quotas.unused(uses, used_unit_seconds=150) == {}
+@pytest.mark.parametrize(("used", "left"), [(20, 100), (130, 130), (150, 150)])
+def test_what_was_used_counts_against_what_was_taken_first(
+    life: Life, kestrel: Home, used: int, left: int
+) -> None:
+    quota = kestrel.quota(HOURS, PLENTY)
+    december = datetime(2026, 12, 1, tzinfo=UTC)
+    lease = life.ask(kestrel, offering("1g.10gb"))
+    parts = [[quota.pk, 100, "2026-11-01T00:00:00+00:00"], [quota.pk, 50, december.isoformat()]]
+    with as_tenant(kestrel.tenant.pk):
+        Lease.objects.filter(pk=lease.pk).update(quota_uses={"gpu_seconds": {"amount": 150, "parts": parts}})
+        Quota.objects.filter(pk=quota.pk).update(used=150, window_start=december)
+        quotas.give_back(lease, used_unit_seconds=used)
+    assert kestrel.used(HOURS) == left
 
 
 @pytest.mark.parametrize(
