@@ -12,6 +12,7 @@ from django.shortcuts import redirect, render
 
 from ports import clock
 from tenants.portal.doors import SAFE, in_operations
+from tenants.portal.refused import because
 from tenants.services.actors import Actor
 from tenants.services.refusals import Refused
 from tenants.services.walls import as_staff
@@ -66,6 +67,7 @@ def ask(request: OpsRequest, step: Step, act: Callable[[str], str]) -> HttpRespo
             messages.success(request, act(request.POST.get("reason", "")))
         except Refused as said:
             refusal = said
+            because(request, said.detail)
         else:
             return redirect(step.back)
     told = {"step": step, "refusal": refusal, "reason": request.POST.get("reason", "")}

@@ -8,6 +8,7 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 
+from tenants.portal.refused import because
 from tenants.services.refusals import Missing, Refused
 
 ON_THE_PAGE = (400, 409, 412)  # others, such as 403 and 404, are pages of their own
@@ -20,6 +21,7 @@ def act(request: HttpRequest, do: Callable[[], object], *, done: str, to: str) -
     except Refused as refusal:
         if refusal.status not in ON_THE_PAGE:
             raise
+        because(request, refusal.detail)
         messages.error(request, f"{refusal.detail} {refusal.fix.text}")
     else:
         messages.success(request, done)
@@ -29,7 +31,9 @@ def act(request: HttpRequest, do: Callable[[], object], *, done: str, to: str) -
 def complain(request: HttpRequest, form: Any, *, to: str) -> HttpResponse:
     """Go back with what is wrong in a small form that has no page of its own."""
     for field, errors in form.errors.items():
-        messages.error(request, f"{form.fields[field].label or field}: {' '.join(errors)}")
+        wrong = f"{form.fields[field].label or field}: {' '.join(errors)}"
+        because(request, wrong)
+        messages.error(request, wrong)
     return redirect(to)
 
 

@@ -14,6 +14,7 @@ from django.utils import timezone
 from ports import clock
 from tenants.domain.roles import Grants
 from tenants.models import Project, Tenant
+from tenants.portal.refused import because
 from tenants.services import audit, doors, walls
 from tenants.services.actors import Actor
 from tenants.services.doors import SESSION_TENANT as SESSION_TENANT
@@ -120,6 +121,7 @@ def in_operations(action: str, *, repeats: bool = False) -> Callable[[Page], Pag
             if not request.user.is_staff:
                 raise Http404
             if settings.OPERATORS_NEED_MFA and not has_second_factor(request.user):
+                because(request, "An operator needs a second factor.")
                 return redirect("mfa_index")
             request.actor = Actor("staff", request.user.pk, request.user.email, getattr(request, "id", ""))
             if not (repeats and _noted(f"ops.{action}", request.actor)):

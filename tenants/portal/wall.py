@@ -7,6 +7,7 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
 
+from tenants.portal import refused
 from tenants.services.refusals import Refused
 from tenants.services.walls import enter_tenant
 
@@ -34,12 +35,14 @@ class TenantWall:
             response = self.get_response(request)
             if isinstance(response, HttpResponse) and response.status_code >= 400:
                 transaction.set_rollback(True)
-            return response
+        refused.note(request, response)
+        return response
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
         """Turn a page's refusal into the error page that says what happened, why, and what next."""
         if not isinstance(exception, Refused):
             return None
+        refused.because(request, exception.detail)
         told = {
             "status": exception.status,
             "title": exception.title,

@@ -20,6 +20,7 @@ from broker.models import Lease, Offering, OfferingState
 from broker.portal.operations import OpsRequest, Step, ask, page
 from broker.services import capacity, catalogue, offerings
 from tenants.portal.acts import call
+from tenants.portal.refused import because
 from tenants.services.refusals import Invalid, Missing, Refused
 from tenants.services.walls import as_staff
 
@@ -127,6 +128,7 @@ def edit(request: OpsRequest, pk: str) -> HttpResponse:
             messages.success(request, _change(request, found))
         except Refused as said:
             refusal = said
+            because(request, said.detail)
         else:
             return redirect("ops-offering", pk=pk)
     with as_staff():

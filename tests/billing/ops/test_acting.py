@@ -72,6 +72,10 @@ def test_a_machine_of_a_real_cluster_cannot_be_lost_on_request(kestrel: Home, op
     answer = operator.post(f"/ops/nodes/{node.pk}/lose/", {"reason": "to try"})
     assert answer.status_code == 409
     assert Node.objects.get().state == NodeState.READY
+    (event,) = trail("ops.node.lose.refused")
+    assert (event.actor_label, event.detail["status"]) == ("operator@example.org", 409)
+    assert event.detail["path"] == f"/ops/nodes/{node.pk}/lose/"
+    assert escape(event.detail["why"]) in answer.content.decode()
 
 
 def test_everything_on_a_node_is_released_with_a_reason_tenants_read(
