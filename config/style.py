@@ -79,10 +79,11 @@ def fleet(clusters: int, nodes: int) -> list[dict[str, Any]]:
         if spans[0][2] in {"bad", "off"} and (node + place) % 5:
             spans = CARDS[0]
         sold = sum(size for _, size, kind in spans if kind in {"sold", "spot", "idle"})
-        words = f"north-{cluster + 1} n{node + 1:02d} card {place}: {sold} of 8 sold"
         return {
             "url": "#fleet",
-            "words": words,
+            "words": f"north-{cluster + 1} n{node + 1:02d} card {place}: {sold} of 8 sold",
+            "told": f"{sold}/8",
+            "index": place,
             "spans": spans,
             "current": (cluster, node, place) == (0, 1, 3),
         }
@@ -92,7 +93,13 @@ def fleet(clusters: int, nodes: int) -> list[dict[str, Any]]:
             "name": f"north-{c + 1}",
             "note": f"H200 · {nodes * 8} cards",
             "rows": [
-                {"name": f"n{n + 1:02d}", "cards": [card(c, n, p) for p in range(8)]} for n in range(nodes)
+                {
+                    "name": f"n{n + 1:02d}",
+                    "words": f"north-{c + 1} n{n + 1:02d}",
+                    "url": "#fleet",
+                    "cards": [card(c, n, p) for p in range(8)],
+                }
+                for n in range(nodes)
             ],
         }
         for c in range(clusters)

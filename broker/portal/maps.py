@@ -130,17 +130,20 @@ def _block(
         "name": name,
         "note": f"{models} · {len(cards)} cards · {share(sold, len(cards) * SCALE) // 10} % sold",
         "rows": [
-            {"name": node, "cards": [_card(card, paint, current=current, brief=brief) for card in its]}
-            for node, its in groupby(cards, key=lambda card: card.node_name)
+            {
+                "name": node,
+                "words": f"{name} {node}",
+                "url": reverse("ops-node", args=[pk]),
+                "cards": [_card(card, paint, current=current, brief=brief) for card in its],
+            }
+            for (node, pk), its in groupby(cards, key=lambda card: (card.node_name, card.node))
         ],
     }
 
 
 def _card(card: Card, paint: Callable[[Run], str], *, current: str, brief: bool) -> dict[str, Any]:
-    sold = card.units(*CHARGED)
-    words = f"{card.cluster_name} {card.node_name} card {card.index}: {sold} of {card.grid} sold"
-    if card.idle_use:
-        words += f", {KINDS_ASIDE[card.idle_use]}"
+    sold, aside = card.units(*CHARGED), f", {KINDS_ASIDE[card.idle_use]}" if card.idle_use else ""
+    words = f"{card.cluster_name} {card.node_name} card {card.index}: {sold} of {card.grid} sold{aside}"
     if not brief:
         words += "".join(
             f"; {s.profile} {s.tenant_name}, since {s.since:%d %b %H:%M} UTC" for s in card.slices
@@ -148,6 +151,8 @@ def _card(card: Card, paint: Callable[[Run], str], *, current: str, brief: bool)
     return {
         "url": reverse("ops-card", args=[card.id]),
         "words": words,
+        "told": f"{sold}/{card.grid}{aside}",
+        "index": card.index,
         "spans": [(run.start, run.size, paint(run)) for run in card.runs],
         "cells": card.grid,
         "current": card.id == current,

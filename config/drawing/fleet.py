@@ -1,7 +1,8 @@
 """The fleet map: cluster, node (row), card (column), slice at its true start. Large, then dense.
 
-Large cards (up to 160) are links with a rectangle per slice; dense ones share one path per state and node,
-where height carries the meaning as well as colour, so that a thousand cards stay small and quick.
+Large cards (up to 160) are links with a rectangle per slice. Dense ones share one line per state and node, where
+height carries the meaning as well as colour; the node is the link, and fleet.js makes one of each card: so a thousand
+cards stay below 100 kB.
 """
 
 from collections.abc import Sequence
@@ -13,15 +14,18 @@ from config.drawing.svg import Span, number, rect, text
 
 LARGE_UP_TO = 160
 NAMED = 4  # of dense rows only every fourth is named, or names would touch
-OUTLINE = "fleet-outline"  # drawn once and used by every dense card: a thousand of them must stay small
 NAMES = 64  # the room left of the first card for a node's name
-# dense cards: where a state starts and how tall it is, in elevenths of a card
-HEIGHTS = {"idle": (6, 5), "res": (0, 4), "frag": (8, 3), "off": (4, 3)}
+# dense cards: the middle of a state's line and its width, in elevenths of a card; the style sheet has the whole card
+WHOLE = "5.5"
+LINES = {"idle": ("8.5", 5), "res": ("2", 4), "frag": ("9.5", 3), "off": (WHOLE, 3)}
 
 
 @dataclass(frozen=True)
 class Card:
-    """One card: where it leads, what a screen reader hears, how many cells it has and what is in them."""
+    """One card: where it leads, what a screen reader hears, how many cells it has and what is in them.
+
+    A dense map tells only `told`, units sold of all: `3/8` or `0/8, unhealthy`; fleet.js makes the words of it.
+    """
 
     url: str
     words: str
@@ -29,14 +33,18 @@ class Card:
     cells: int = 8
     current: bool = False
     ill: bool = False  # something is wrong with it, whatever its slices do
+    told: str = ""
+    index: int = 0
 
 
 @dataclass(frozen=True)
 class Row:
-    """One node and its cards in order."""
+    """One node and its cards in order; a dense map leads to the node and speaks its `words`."""
 
     name: str
     cards: tuple[Card, ...]
+    url: str = ""
+    words: str = ""
 
 
 @dataclass(frozen=True)
@@ -88,50 +96,68 @@ def large_card(card: Card, x: float, y: float, *, stop: bool) -> str:
 
 
 def dense(blocks: Sequence[Block], label: str) -> str:
-    """Draw a column per cluster, cards of 26 × 11, one path per state and node."""
-    drawn: list[str] = [f'<defs><rect id="{OUTLINE}" width="28" height="13" rx="1"/></defs>']
-    left, deepest, stop = 0.0, 0.0, True
+    """Draw a column per cluster, cards of 26 × 11, one line per state and node."""
+    drawn: list[str] = []
+    left, deepest = 0.0, 0.0
     for block in blocks:
         drawn.append(text(block.name, left, 12, "cl"))
         drawn.append(text(block.note, left + 10 + 7 * len(block.name), 12))
-        y = 34.0
         for place, row in enumerate(block.rows):
-            name = text(row.name, left, y + 10) if place % NAMED == 0 else ""
-            drawn.append(f"<g>{name}{dense_row(row, left + 30, y)}")
-            for i, card in enumerate(row.cards):
-                outline = f'<use href="#{OUTLINE}" x="{number(left + 29 + 29 * i)}" y="{number(y - 1)}"/>'
-                drawn.append(link(card, outline, stop=stop, told=False))
-                stop = False
-            drawn.append("</g>")
-            y += 15
-        deepest = max(deepest, y)
+            where = f'transform="translate({number(left + 30)} {34 + 15 * place})"'
+            name = text(row.name, -30, 10) if place % NAMED == 0 else ""
+            drawn.append(f"<a {dense_words(row)} {where}>{name}{dense_row(row)}</a>")
+        deepest = max(deepest, 34.0 + 15 * len(block.rows))
         left += 30 + 29 * block.widest + 22
     return frame(left - 18, deepest + 4, label, drawn)
 
 
-def dense_row(row: Row, left: float, y: float) -> str:
-    """Draw the cards of a node: all free first, then a path for each state that occurs."""
-    paths = {"free": [f"M{number(left + 29 * i)} {number(y)}h26v11h-26z" for i in range(len(row.cards))]}
+def dense_words(row: Row) -> str:
+    """Say where a node leads, and of each card its number and what is on it; fleet.js reads it."""
+    cards = ";".join(f"{card.index}:{card.told}" for card in row.cards)
+    return (
+        f'href="{escape(row.url)}" aria-label="{escape(row.words or row.name)}" data-cards="{escape(cards)}"'
+    )
+
+
+def dense_row(row: Row) -> str:
+    """Draw the cards of a node: all free first, then a line for each state that occurs, then what stands out."""
+    lines: dict[str, list[tuple[int, int]]] = {
+        "free": [(290 * i, 290 * i + 260) for i in range(len(row.cards))]
+    }
     for i, card in enumerate(row.cards):
-        step = 26 / card.cells
+        step = 260 / card.cells
         for span in card.spans:
-            if span.kind == "free":
-                continue
-            down, tall = HEIGHTS.get(span.kind, (0, 11))
-            width = number(span.size * step - (0.6 if span.size < card.cells else 0))
-            start = f"M{number(left + 29 * i + span.start * step)} {number(y + down)}"
-            paths.setdefault(span.kind, []).append(f"{start}h{width}v{tall}h-{width}z")
-    return "".join(f'<path class="w-{kind}" d="{"".join(moves)}"/>' for kind, moves in paths.items())
+            if span.kind != "free":
+                end = (span.start + span.size) * step - (6 if span.size < card.cells else 0)
+                lines.setdefault(span.kind, []).append(
+                    (290 * i + round(span.start * step), 290 * i + round(end))
+                )
+    marks = (
+        f'<rect class="hit {"on" if card.current else "ill"}" x="{29 * i - 1}" y="-1" width="28" height="13"/>'
+        for i, card in enumerate(row.cards)
+        if card.current or card.ill
+    )
+    return "".join([*(dense_line(kind, spans) for kind, spans in lines.items()), *marks])
 
 
-def link(card: Card, drawn: str, *, stop: bool, told: bool = True) -> str:
-    """Wrap a card's drawing in its link; `stop` makes it the map's one tab stop, `told` adds its words on hover."""
+def dense_line(kind: str, spans: Sequence[tuple[int, int]]) -> str:
+    """Draw all of one state on a node; spans are in tenths, each told from where the last one ended."""
+    middle, wide = LINES.get(kind, (WHOLE, 0))
+    moves, at = "", 0
+    for start, end in spans:
+        moves += f"m{number((start - at) / 10)} 0" if moves else f"M{number(start / 10)} {middle}"
+        moves, at = f"{moves}h{number((end - start) / 10)}", end
+    width = f' stroke-width="{wide}"' if wide else ""
+    return f'<path class="w-{escape(kind)}"{width} d="{moves}"/>'
+
+
+def link(card: Card, drawn: str, *, stop: bool) -> str:
+    """Wrap a card's drawing in its link; `stop` makes it the map's one tab stop."""
     current = ' aria-current="true"' if card.current else ""
     words = escape(card.words)
     ill = ' class="ill"' if card.ill else ""
     where = f'href="{escape(card.url)}" tabindex="{0 if stop else -1}"'
-    title = f"<title>{words}</title>" if told else ""
-    return f'<a {where}{ill}{current} aria-label="{words}">{title}{drawn}</a>'
+    return f'<a {where}{ill}{current} aria-label="{words}"><title>{words}</title>{drawn}</a>'
 
 
 def frame(width: float, height: float, label: str, drawn: Sequence[str]) -> str:

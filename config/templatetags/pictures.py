@@ -126,7 +126,8 @@ def fleet_map(blocks: Sequence[dict[str, Any]], label: str) -> SafeString:
 def block_of(block: dict[str, Any]) -> fleet.Block:
     """Read a cluster from plain values: the floors below cannot name this file's classes."""
     rows = tuple(
-        fleet.Row(row["name"], tuple(card_of(card) for card in row["cards"])) for row in block["rows"]
+        fleet.Row(row["name"], tuple(map(card_of, row["cards"])), row.get("url", ""), row.get("words", ""))
+        for row in block["rows"]
     )
     return fleet.Block(block["name"], block.get("note", ""), rows)
 

@@ -43,6 +43,19 @@ def test_no_width_scrolls_sideways_and_the_policy_is_kept(portal: Portal, chromi
     assert portal.complaints == []
 
 
+def test_no_column_of_the_offerings_is_cut_at_any_width(portal: Portal, chromium: Browser) -> None:
+    cut = []
+    with portal.context(chromium) as context:
+        page = context.new_page()
+        for address in ("/launch/", "/launch/?model=all"):
+            page.goto(address)
+            for width in (*range(360, 1921, 40), 390, 768, 1024, 1279, 1281, 1399, 1401):
+                page.set_viewport_size({"width": width, "height": 900})
+                beyond = page.locator(".offers").evaluate("box => box.scrollWidth - box.clientWidth")
+                cut += [(address, width, beyond)] if beyond > 0 else []
+    assert cut == []
+
+
 def test_the_first_visit_loads_less_than_100_kb(portal: Portal, chromium: Browser) -> None:
     with portal.context(chromium) as context:
         page = context.new_page()

@@ -97,14 +97,38 @@ def test_a_fleet_up_to_160_cards_is_drawn_large_and_above_that_dense() -> None:
     assert 'height="22"' in fleet.fleet_map([block(160)], "fleet")
     dense = fleet.fleet_map([block(161)], "fleet")
     assert 'height="22"' not in dense
-    assert dense.count('class="w-sold"') == 1, "one path per state and node"
+    assert dense.count('class="w-sold"') == 1, "one line per state and node"
 
 
-def test_a_fleet_map_is_one_tab_stop_whatever_its_size() -> None:
-    for count in (3, 200):
-        drawn = fleet.fleet_map([block(count), block(count)], "fleet")
-        assert drawn.count('tabindex="0"') == 1
-        assert drawn.count("<a ") == 2 * count
+def test_a_large_map_is_one_tab_stop_whatever_its_size() -> None:
+    drawn = fleet.fleet_map([block(3), block(30)], "fleet")
+    assert drawn.count('tabindex="0"') == 1
+    assert drawn.count("<a ") == 33
+
+
+def test_a_dense_map_leads_to_nodes_and_names_the_cards_on_them() -> None:
+    whole = (Span(0, 8, "sold"),)
+    cards = (
+        *(fleet.Card("", "", whole, index=n, told="8/8") for n in range(200)),
+        fleet.Card("", "", (), index=201, told="0/8, unhealthy", ill=True),
+        fleet.Card("", "", (Span(0, 4, "res"),), index=202, told="0/8", current=True),
+    )
+    row = fleet.Row("n<1>", cards, "/ops/nodes/nod_1/", "north-1 n<1>")
+    drawn = fleet.fleet_map([fleet.Block("north-1", "H200", (row,))], "fleet")
+    assert 'href="/ops/nodes/nod_1/" aria-label="north-1 n&lt;1&gt;" data-cards="0:8/8;1:8/8;' in drawn
+    assert '201:0/8, unhealthy;202:0/8"' in drawn
+    assert '<rect class="hit ill" x="5799"' in drawn
+    assert '<rect class="hit on" x="5828"' in drawn
+    assert '<path class="w-res" stroke-width="4" d="M5829 2h12.4"/>' in drawn
+
+
+def test_cuts_of_dense_cards_lie_where_their_slices_lie() -> None:
+    cut = fleet.Card("", "", (Span(0, 2, "sold"), Span(4, 4, "sold"), Span(3, 1, "frag")))
+    whole = fleet.Card("", "", (Span(0, 4, "sold"),), cells=4)
+    drawn = fleet.dense_row(fleet.Row("n01", (cut, whole)))
+    assert '<path class="w-free" d="M0 5.5h26m3 0h26"/>' in drawn
+    assert '<path class="w-sold" d="M0 5.5h5.9m7.1 0h12.4m3.6 0h26"/>' in drawn
+    assert '<path class="w-frag" stroke-width="3" d="M9.8 9.5h2.6"/>' in drawn
 
 
 @given(st.floats(-1e6, 1e6))

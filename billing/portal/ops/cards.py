@@ -78,13 +78,13 @@ def _page(show: str, start: int) -> str:
 def card(request: OpsRequest, pk: str) -> HttpResponse:
     """Show one card: its cut, who is on it, who was, and what happened to it."""
     found = card_or_missing(pk)
-    gpu = Gpu.objects.select_related("node__cluster").get(pk=pk)
+    gpu = Gpu.objects.select_related("node__cluster").get(pk=found.id)
     told = {
         "gpu": gpu,
         "chosen": described(found, now=request.now),
         "past": history.leases_on(gpu),
         "changes": history.changes_of(gpu.node, gpu),
-        "call": call(f"gpus/{pk}"),
+        "call": call(f"gpus/{found.id}"),
     }
     return render(request, "ops/card.html", told)
 

@@ -18,7 +18,7 @@ CARDS = """
 SELECT g.id, g.index, g.gpu_model_id, g.health, g.health_reason, g.health_since, g.layout_policy, g.fixed_layout,
        n.id, n.name, n.state, n.state_since, c.id, c.name, c.region, c.created_at
   FROM broker_gpu g JOIN broker_node n ON n.id = g.node_id JOIN broker_cluster c ON c.id = n.cluster_id
- WHERE (%(node)s = '' OR n.id = %(node)s) AND (%(gpu)s = '' OR g.id = %(gpu)s)
+ WHERE (%(node)s = '' OR n.id = %(node)s) AND %(gpu)s IN ('', g.id, g.node_id || '.' || g.index)
  ORDER BY c.name, n.name, g.index
 """
 HELD = """
@@ -27,13 +27,17 @@ SELECT a.gpu_id, a.isolation, lower(a.placement), upper(a.placement) - lower(a.p
   FROM broker_allocation a JOIN broker_lease l ON l.id = a.lease_id
   JOIN broker_offering o ON o.id = l.offering_id JOIN tenants_tenant t ON t.id = a.tenant_id
   JOIN broker_gpu g ON g.id = a.gpu_id
- WHERE a.released_at IS NULL AND (%(node)s = '' OR g.node_id = %(node)s) AND (%(gpu)s = '' OR g.id = %(gpu)s)
+ WHERE a.released_at IS NULL AND (%(node)s = '' OR g.node_id = %(node)s) 
+   AND %(gpu)s IN ('', g.id, g.node_id || '.' || g.index)
  ORDER BY a.gpu_id, lower(a.placement)
 """
 
 
 def load(*, node: str = "", gpu: str = "") -> list[Card]:
-    """Load all cards, those of one node or one alone, in the order of the racks; three queries."""
+    """Load all cards, those of one node or one alone, in the order of the racks; three queries.
+
+    A card is named by its id, or by its node's id and its number there, as in `nod_….3`.
+    """
     asked, offered = {"node": node, "gpu": gpu}, offered_profiles()
     with connection.cursor() as cursor:
         cursor.execute(CARDS, asked)
