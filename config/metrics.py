@@ -32,7 +32,8 @@ FOLDER = place(Path(settings.DATA_DIR).absolute()) / str(os.getppid())
 FOLDER.mkdir(parents=True, exist_ok=True)
 os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(FOLDER)
 for old in FOLDER.parent.iterdir():
-    if old.name.isdigit() and not Path(f"/proc/{old.name}").exists():
+    # The first process of a container has no parent: its folder is called 0, and no process ever is.
+    if old != FOLDER and old.name.isdigit() and not Path(f"/proc/{old.name}").exists():
         shutil.rmtree(old, ignore_errors=True)
 
 # Only now: the library decides while it is imported whether it counts for one process or for many.

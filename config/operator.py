@@ -41,6 +41,11 @@ class Operator(BaseSettings):
     allowed_hosts: tuple[str, ...] = Field(
         default=("127.0.0.1", "localhost", "[::1]"), description="Host names this installation answers to."
     )
+    proxies: int = Field(
+        default=0,
+        ge=0,
+        description="How many proxies before us write X-Forwarded-For; 0 takes the caller for the visitor.",
+    )
     data_dir: Path = Field(default=Path("build/data"), description="Where the product may keep files.")
     token_environment: str = Field(
         default="live",

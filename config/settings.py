@@ -183,6 +183,8 @@ ACCOUNT_PREVENT_ENUMERATION = True
 ACCOUNT_SESSION_REMEMBER = True
 ACCOUNT_LOGOUT_ON_GET = False
 ACCOUNT_ADAPTER = "tenants.portal.accounts.Adapter"
+# Behind a proxy everybody would share one address, and one guesser would lock everybody out.
+ALLAUTH_TRUSTED_PROXY_COUNT = operator.proxies
 ACCOUNT_RATE_LIMITS = {"login_failed": "10/m/ip,5/5m/key"}
 MFA_SUPPORTED_TYPES = ["totp", "recovery_codes", "webauthn"]
 MFA_PASSKEY_LOGIN_ENABLED = True
