@@ -1,0 +1,17 @@
+"""Rendered objects as files, so that a change of what is sent shows in a diff. `GOLDEN=write` writes them anew."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+FOLDER = Path(__file__).parent / "golden"
+
+
+def expect(name: str, objects: list[dict[str, Any]]) -> None:
+    """Hold objects to the file of this name."""
+    path, text = FOLDER / f"{name}.json", json.dumps(objects, indent=1, sort_keys=True) + "\n"
+    if os.environ.get("GOLDEN") == "write":
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    assert text == path.read_text(), f"{path.name} differs; GOLDEN=write takes it over, then read the diff"

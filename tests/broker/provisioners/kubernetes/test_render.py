@@ -1,0 +1,190 @@
+"""What is sent to a cluster: held to golden files, to the API's own schemas and to the restricted standard."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import kubernetes_validate
+import pytest
+
+from broker.domain.states import Isolation, PriceClass
+from broker.domain.workloads import Workload
+from broker.provisioners.kubernetes import labels
+from broker.provisioners.kubernetes.drivers.base import SliceDriver, Unfit
+from broker.provisioners.kubernetes.render.cluster import cluster_objects
+from broker.provisioners.kubernetes.render.lease import anchor, lease_objects, spec_hash
+from broker.provisioners.kubernetes.render.project import project_objects
+from tests.broker.provisioners.kubernetes import golden
+from tests.broker.provisioners.kubernetes.restricted import violations
+from tests.broker.provisioners.kubernetes.wanted import (
+    DRIVERS,
+    EVERY_TEMPLATE,
+    GANG,
+    KEY,
+    LEASE,
+    PLUGIN,
+    PROJECT,
+    SHARE,
+    VOLUME,
+    kinds,
+    of_kind,
+    pods,
+)
+
+VERSIONS = ("1.34", "1.36", "1.37")
+UID = "7b1f6c1e-7a54-4c11-9a5e-2b9d51a6f3a1"
+UNKNOWN = {"HTTPRoute"}  # not part of Kubernetes itself, so its schemas do not have it
+
+
+def rendered(lease: Any, driver: SliceDriver = PLUGIN) -> list[dict[str, Any]]:
+    return [anchor(lease, driver), *lease_objects(lease, driver, anchor_uid=UID)]
+
+
+EVERYTHING = {
+    **{f"lease-{name}": rendered(lease) for name, lease in EVERY_TEMPLATE.items()},
+    **{f"slices-{name}": rendered(LEASE, driver) for name, driver in DRIVERS.items()},
+    **{f"gang-{name}": rendered(GANG, driver) for name, driver in DRIVERS.items()},
+    **{f"project-{name}": project_objects(PROJECT, driver) for name, driver in DRIVERS.items()},
+    **{f"cluster-{name}": cluster_objects(driver, image="gpubroker:1") for name, driver in DRIVERS.items()},
+}
+
+
+@pytest.mark.parametrize("name", EVERYTHING)
+def test_what_is_rendered_is_as_it_was(name: str) -> None:
+    golden.expect(name, EVERYTHING[name])
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("name", EVERYTHING)
+def test_the_api_knows_every_field(name: str, version: str) -> None:
+    for each in EVERYTHING[name]:
+        if each["kind"] not in UNKNOWN:
+            kubernetes_validate.validate(each, version, strict=True)
+
+
+@pytest.mark.parametrize("name", EVERYTHING)
+def test_every_pod_keeps_the_restricted_standard(name: str) -> None:
+    assert [violations(pod) for pod in pods(EVERYTHING[name])] == [[] for _ in pods(EVERYTHING[name])]
+
+
+def test_the_checker_of_the_standard_sees_what_it_should() -> None:
+    (pod,) = pods(rendered(LEASE))
+    pod["spec"]["hostNetwork"] = True
+    pod["spec"]["volumes"].append({"name": "host", "hostPath": {"path": "/"}})
+    pod["spec"]["securityContext"] = {"runAsUser": 0}
+    pod["spec"]["containers"][0]["securityContext"] = {"privileged": True}
+    assert len(violations(pod)) >= 7
+
+
+def test_the_same_lease_is_always_rendered_the_same() -> None:
+    turned = replace(GANG, slices=tuple(reversed(GANG.slices)))
+    assert rendered(turned) == rendered(GANG)
+    assert spec_hash(turned, PLUGIN) == spec_hash(GANG, PLUGIN)
+
+
+def test_another_wish_has_another_hash() -> None:
+    wishes = [lease.workload for lease in EVERY_TEMPLATE.values() if lease.route == LEASE.route]
+    hashes = {spec_hash(replace(LEASE, workload=wish), PLUGIN) for wish in set(wishes)}
+    assert len(hashes) == len(set(wishes))
+
+
+@pytest.mark.parametrize("name", [name for name in EVERYTHING if not name.startswith("cluster")])
+def test_everything_of_a_tenant_carries_its_marks(name: str) -> None:
+    for each in EVERYTHING[name]:
+        assert each["metadata"]["labels"].items() >= labels.of_project(PROJECT).items()
+
+
+def test_everything_but_volumes_goes_with_the_anchor() -> None:
+    first, *rest = rendered(replace(GANG, volumes=(VOLUME,)), DRIVERS["dra"])
+    assert first["kind"] == "ConfigMap"
+    orphans = [each for each in rest if "ownerReferences" not in each["metadata"]]
+    assert kinds(orphans) == ["PersistentVolumeClaim"]
+    owners = [each["metadata"]["ownerReferences"] for each in rest if each not in orphans]
+    assert {(owner["uid"], owner["name"]) for (owner,) in owners} == {(UID, first["metadata"]["name"])}
+
+
+def test_what_a_pod_refers_to_is_applied_before_it() -> None:
+    order = kinds(rendered(replace(GANG, volumes=(VOLUME,)), DRIVERS["dra"]))
+    assert order.index("ResourceClaim") < order.index("Job")
+    assert order.index("PersistentVolumeClaim") < order.index("Job")
+
+
+def test_a_gang_has_a_pod_on_each_node_with_the_slices_that_lie_there() -> None:
+    found = pods(rendered(GANG))
+    pinned = [_pin(pod) for pod in found]
+    asked = [pod["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] for pod in found]
+    assert pinned == ["gpu-node-1", "gpu-node-2"]
+    assert asked == ["2", "2"]
+
+
+def _pin(pod: dict[str, Any]) -> str:
+    pinned = pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    return str(pinned["nodeSelectorTerms"][0]["matchFields"][0]["values"][0])
+
+
+def test_a_spot_lease_yields() -> None:
+    spot = replace(LEASE, offering=replace(LEASE.offering, price_class=PriceClass.SPOT))
+    assert pods(rendered(spot))[0]["spec"]["priorityClassName"] == "gpub-spot"
+
+
+def test_a_batch_lease_ends_by_itself_when_its_paid_time_does() -> None:
+    longer = replace(GANG, paid_until=GANG.paid_until + timedelta(hours=1))
+    (was, *_), (now, *_) = of_kind(rendered(GANG), "Job"), of_kind(rendered(longer), "Job")
+    assert was["spec"]["activeDeadlineSeconds"] == 7200
+    assert now["spec"]["activeDeadlineSeconds"] == 10800
+
+
+def test_what_a_tenant_writes_is_taken_literally() -> None:
+    wish = Workload("own", "python:3", "echo '$(GPUBROKER_LEASE)' $$", env=(("A", "$(B)$$"),))
+    (container,) = pods(rendered(replace(LEASE, workload=wish)))[0]["spec"]["containers"]
+    assert container["args"] == ["echo", "$$(GPUBROKER_LEASE)", "$$$$"]
+    assert {"name": "A", "value": "$$(B)$$$$"} in container["env"]
+
+
+def test_keys_and_tokens_are_in_a_secret_that_never_changes() -> None:
+    ssh, jupyter = rendered(LEASE), rendered(EVERY_TEMPLATE["jupyter"])
+    (keys,), (token,) = of_kind(ssh, "Secret"), of_kind(jupyter, "Secret")
+    assert keys["immutable"] is token["immutable"] is True
+    assert (list(keys["data"]), list(token["data"])) == (["authorized_keys"], ["token"])
+    assert KEY not in str(pods(ssh))
+    assert "sesame" not in str(pods(jupyter))
+
+
+def test_a_lease_that_shows_nothing_has_no_secret_and_no_door() -> None:
+    assert kinds(rendered(EVERY_TEMPLATE["batch"])) == ["ConfigMap", "Job"]
+
+
+def test_an_unmetered_lease_is_not_held_back_by_us() -> None:
+    assert "finalizers" not in str(rendered(replace(LEASE, metered=False)))
+
+
+def test_a_tenants_own_variable_never_replaces_the_secret_token() -> None:
+    wish = Workload("jupyter", env=(("JUPYTER_TOKEN", "mine"),))
+    (container,) = pods(rendered(replace(LEASE, workload=wish)))[0]["spec"]["containers"]
+    assert next(each for each in container["env"] if each["name"] == "JUPYTER_TOKEN")["valueFrom"]
+
+
+def test_a_share_that_is_no_single_replica_is_not_sold() -> None:
+    half = replace(LEASE.slices[0], profile="half", start=0, size=4)
+    with pytest.raises(Unfit, match="one replica"):
+        rendered(replace(LEASE, offering=SHARE, slices=(half,)))
+
+
+def test_a_share_asks_for_one_replica() -> None:
+    quarter = replace(LEASE.slices[0], profile="quarter", start=2, size=2)
+    (pod,) = pods(rendered(replace(LEASE, offering=SHARE, slices=(quarter,))))
+    assert pod["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu.shared"] == "1"
+
+
+def test_the_broker_may_do_nothing_by_wildcard_and_never_reads_secrets() -> None:
+    roles = of_kind(EVERYTHING["cluster-dra"], "ClusterRole")
+    rules = [rule for role in roles for rule in role["rules"]]
+    assert "*" not in str(rules)
+    secrets = [rule["verbs"] for rule in rules if "secrets" in rule["resources"]]
+    assert secrets == [["create", "patch"]]
+
+
+@pytest.mark.parametrize("isolation", [Isolation.SOFT, Isolation.NONE])
+def test_dra_hands_out_no_shares(isolation: Isolation) -> None:
+    with pytest.raises(Unfit, match="not shares"):
+        rendered(replace(LEASE, offering=replace(LEASE.offering, isolation=isolation)), DRIVERS["dra"])
