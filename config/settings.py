@@ -190,6 +190,7 @@ MFA_SUPPORTED_TYPES = ["totp", "recovery_codes", "webauthn"]
 MFA_PASSKEY_LOGIN_ENABLED = True
 MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = not operator.secure_cookies
 MFA_TOTP_ISSUER = "gpubroker"
+SOCIALACCOUNT_ADAPTER = "tenants.portal.company.CompanyAdapter"
 SOCIALACCOUNT_PROVIDERS: dict[str, Any] = {}
 if operator.oidc_client_id:
     # The form that begins the sign-in is answered with a redirect to the company's own server.

@@ -3,6 +3,7 @@
 import httpx
 
 TIMEOUT_S = 10.0
+Failed = httpx.HTTPError  # no answer came: unreachable, broken off, or too late
 
 
 def client(*, base_url: str = "", timeout_s: float = TIMEOUT_S) -> httpx.Client:

@@ -42,8 +42,10 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("ops/tenants/<str:pk>/suspend/", operations.suspend, name="ops-tenant-suspend"),
     path("ops/tenants/<str:pk>/resume/", operations.resume, name="ops-tenant-resume"),
 ]
+# At `account/company/oidc/` we speak with another server: the wall (wall.py) knows that address.
+COMPANY: list[URLPattern | URLResolver] = [
+    path("account/company/", include("allauth.socialaccount.urls")),
+    path("account/company/", include("allauth.socialaccount.providers.openid_connect.urls")),
+]
 if settings.SOCIALACCOUNT_PROVIDERS:
-    urlpatterns += [
-        path("account/company/", include("allauth.socialaccount.urls")),
-        path("account/company/", include("allauth.socialaccount.providers.openid_connect.urls")),
-    ]
+    urlpatterns += COMPANY

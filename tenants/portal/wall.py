@@ -11,8 +11,8 @@ from tenants.portal import refused
 from tenants.services.refusals import Refused
 from tenants.services.walls import enter_tenant
 
-# Answered without a database transaction of their own.
-OPEN_PATHS = ("/static/", "/health", "/ready", "/metrics")
+# Answered without a database transaction of their own; the last asks another server who somebody is (company.py).
+OPEN_PATHS = ("/static/", "/health", "/ready", "/metrics", "/account/company/oidc/")
 
 
 class TenantWall:

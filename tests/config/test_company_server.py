@@ -1,0 +1,139 @@
+"""The company's server is asked who somebody is while no transaction waits for it."""
+
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import httpx
+import pytest
+from allauth.account.models import EmailAddress
+from allauth.socialaccount.models import SocialAccount
+from django.db import connection
+from django.test import Client
+
+from ports import web
+from tenants.models import User
+from tests.database import OwnDatabase
+
+SERVER = "https://id.example.org/realms/kestrel"
+LOGIN = "/account/company/oidc/company/login/"
+PROVIDER = {
+    "provider_id": "company",
+    "name": "Kestrel",
+    "client_id": "gpubroker",
+    "secret": "not a secret",
+    "settings": {"server_url": SERVER},
+}
+PERSON = {"sub": "k-1", "email": "ada@kestrel.example", "email_verified": True, "name": "Ada"}
+Asked = list[tuple[str, bool]]
+Server = Callable[[httpx.Request], httpx.Response]
+
+
+def kestrel(request: httpx.Request) -> httpx.Response:
+    """Answer as a sound OpenID Connect server does."""
+    address = f"{request.url.scheme}://{request.url.host}"
+    if "openid-configuration" in request.url.path:
+        ends = ("authorization", "token", "userinfo")
+        return httpx.Response(200, json={f"{end}_endpoint": f"{address}/{end}" for end in ends})
+    if request.url.path == "/token":
+        assert parse_qs(request.content.decode())["code"] == ["c0de"]
+        return httpx.Response(200, json={"access_token": "t", "token_type": "Bearer"})
+    assert request.headers["Authorization"] == "Bearer t"
+    return httpx.Response(200, json=PERSON)
+
+
+@pytest.fixture
+def asked(own_database: OwnDatabase, settings: Any, monkeypatch: pytest.MonkeyPatch) -> Asked:
+    """Turn the company's sign-in on; returns what its server was asked, and whether a transaction was open."""
+    settings.SOCIALACCOUNT_PROVIDERS = {"openid_connect": {"APPS": [PROVIDER]}}
+    settings.ROOT_URLCONF = "tests.config.company_urls"
+    return answering(kestrel, monkeypatch)
+
+
+def answering(server: Server, monkeypatch: pytest.MonkeyPatch) -> Asked:
+    seen: Asked = []
+
+    def hear(request: httpx.Request) -> httpx.Response:
+        seen.append((request.url.path, connection.in_atomic_block))
+        return server(request)
+
+    monkeypatch.setattr(web, "client", lambda: httpx.Client(transport=httpx.MockTransport(hear)))
+    return seen
+
+
+def come_back(browser: Client) -> Any:
+    """Set out for the company's server, and come back with its code."""
+    there = browser.post(LOGIN)
+    assert there.status_code == 302, there.content
+    assert there["Location"].startswith("https://id.example.org/authorization?")
+    state = parse_qs(urlsplit(there["Location"]).query)["state"][0]
+    return browser.get(f"{LOGIN}callback/", {"code": "c0de", "state": state})
+
+
+def test_no_transaction_is_open_while_the_companys_server_is_asked(asked: Asked) -> None:
+    browser = Client()
+    assert come_back(browser).status_code == 302
+    assert [path for path, _ in asked if "openid-configuration" not in path] == ["/token", "/userinfo"]
+    assert len(asked) >= 3
+    assert [path for path, open_ in asked if open_] == []
+    user = User.objects.get(email="ada@kestrel.example")
+    assert browser.session["_auth_user_id"] == user.pk
+    assert SocialAccount.objects.get().user == user
+
+
+def test_who_comes_again_is_the_same_person(asked: Asked) -> None:
+    come_back(Client())
+    browser = Client()
+    come_back(browser)
+    assert browser.session["_auth_user_id"] == User.objects.get().pk
+
+
+def test_a_person_who_cannot_be_kept_whole_is_not_kept(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise RuntimeError("broken off in the middle")
+
+    monkeypatch.setattr(EmailAddress, "save", refuse)
+    monkeypatch.setattr(EmailAddress.objects, "bulk_create", refuse)
+    with pytest.raises(RuntimeError, match="in the middle"):
+        come_back(Client())
+    assert (User.objects.count(), SocialAccount.objects.count()) == (0, 0)
+
+
+def unreachable(request: httpx.Request) -> httpx.Response:
+    raise httpx.ConnectError("no route")
+
+
+@pytest.mark.parametrize(
+    ("server", "why"),
+    [
+        (unreachable, "could not be reached"),
+        (lambda _: httpx.Response(500), "answered 500"),
+        (
+            lambda _: httpx.Response(200, content=b"<", headers={"content-type": "application/json"}),
+            "not JSON",
+        ),
+    ],
+)
+def test_a_server_that_gives_no_sound_answer_is_named_as_what_failed(
+    asked: Asked, monkeypatch: pytest.MonkeyPatch, server: Server, why: str
+) -> None:
+    answering(server, monkeypatch)
+    answer = Client().post(LOGIN)
+    assert answer.status_code == 503
+    assert why in answer.content.decode()
+
+
+def test_a_code_that_the_server_refuses_signs_nobody_in(
+    asked: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def wary(request: httpx.Request) -> httpx.Response:
+        if request.url.path == "/token":
+            return httpx.Response(400, json={"error": "invalid_grant"})
+        return kestrel(request)
+
+    answering(wary, monkeypatch)
+    browser = Client()
+    answer = come_back(browser)
+    assert "Not signed in" in answer.content.decode()
+    assert "_auth_user_id" not in browser.session
+    assert not User.objects.exists()
