@@ -2,7 +2,7 @@
 
 Where one is comes from `tenants.portal.shell.places`, what it costs from `billing.portal.shell.figures`,
 which returns plain values, any of: counts {address name: number}, meters [{label, value, unit, sub, href,
-mini_percent, kind, phone}], alerts, alerts_url, search_url, search_hint.
+mini_percent, kind, phone, id, source}], alerts, alerts_url, search_url, search_hint.
 """
 
 from collections.abc import Iterable
@@ -43,7 +43,10 @@ class Group:
 
 @dataclass(frozen=True)
 class Meter:
-    """One figure of the top bar. `unit` and `sub` are quieter; `phone` keeps it on a small screen."""
+    """One figure of the top bar. `unit` and `sub` are quieter; `phone` keeps it on a small screen.
+
+    A value that takes long comes by itself from `source`, whose answer holds an element with the meter's `id`.
+    """
 
     label: str
     value: str
@@ -53,6 +56,8 @@ class Meter:
     mini_percent: float | None = None
     kind: str = ""
     phone: bool = True
+    id: str = ""
+    source: str = ""
 
 
 @dataclass(frozen=True)

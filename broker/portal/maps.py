@@ -149,7 +149,7 @@ def _card(card: Card, paint: Callable[[Run], str], *, current: str, brief: bool)
             f"; {s.profile} {s.tenant_name}, since {s.since:%d %b %H:%M} UTC" for s in card.slices
         )
     return {
-        "url": reverse("ops-card", args=[card.id]),
+        "url": "" if brief else reverse("ops-card", args=[card.id]),
         "words": words,
         "told": f"{sold}/{card.grid}{aside}",
         "index": card.index,

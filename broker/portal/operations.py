@@ -10,6 +10,7 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 
+from broker.services.proofs import Proof
 from ports import clock
 from tenants.portal.doors import SAFE, in_operations
 from tenants.portal.refused import because
@@ -26,6 +27,7 @@ class OpsRequest(HttpRequest):
     actor: Actor
     now: datetime
     sees_all: bool  # the page itself runs as staff; a change does not
+    proofs: Sequence[Proof]  # where the page has checked them, so that its frame need not
 
 
 def page(action: str, *, repeats: bool = False) -> Callable[[View], View]:

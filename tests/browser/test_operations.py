@@ -103,6 +103,14 @@ def test_pointing_at_a_card_describes_it_and_arrows_walk_the_map(
         expect(page.locator("h1")).to_contain_text("card 6")
 
 
+def test_the_top_bar_tells_how_many_proofs_hold(operations: Portal, chromium: Browser) -> None:
+    with opened(operations, chromium) as page:
+        for address in ("/ops/", "/ops/queue/", "/ops/system/"):
+            page.goto(address)
+            expect(page.locator("#proven")).to_have_text(re.compile(r"^\d of 8$"))
+            expect(page.locator("#proven")).to_be_visible()
+
+
 def test_a_new_map_keeps_the_card_one_looks_at(operations: Portal, chromium: Browser) -> None:
     with as_staff():
         taken = list(Allocation.objects.filter(released_at=None).values_list("gpu_id", flat=True))

@@ -1,5 +1,6 @@
 """What the frame around every operators' page shows: how much is sold, earned and waited for."""
 
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import timedelta
@@ -11,6 +12,7 @@ from django.urls import reverse
 from billing.domain.money import exponent_of, half_up, shown
 from billing.services import earnings
 from broker.services.fleet import queue, summary
+from broker.services.proofs import Proof
 from ports import clock
 from tenants.services.walls import as_staff
 
@@ -64,8 +66,27 @@ def figures(request: Any) -> dict[str, Any]:
             {"label": "Sold now", "value": sold, "unit": " %", "href": here},
             {"label": "Earning", "value": seen.earning, "unit": "/h", "href": reverse("ops-offerings")},
             {"label": "Queue", "value": str(waiting.waiting), "sub": slowest, "href": reverse("ops-queue")},
+            proven(request),
         ),
     }
+
+
+def proven(request: Any) -> dict[str, Any]:
+    """Tell how many proofs hold, where the page has checked them; else the meter asks by itself, after the page."""
+    found = getattr(request, "proofs", None)
+    meter = {"label": "Proofs", "href": reverse("ops-system"), "id": "proven", "phone": False}
+    if found is None:
+        own = (
+            request.resolver_match.url_name == "control-room"
+        )  # its strip at the foot brings the meter along
+        return {**meter, "value": "check", "source": "" if own else reverse("ops-proofs")}
+    return {**meter, **holding(found)}
+
+
+def holding(found: Sequence[Proof]) -> dict[str, str]:
+    """Write how many of the proofs hold."""
+    good = sum(proof.holds for proof in found)
+    return {"value": f"{good} of {len(found)}", "kind": "ok" if good == len(found) else "bad"}
 
 
 def per_hour(nano: int, currency: str) -> str:

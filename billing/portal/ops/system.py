@@ -5,6 +5,7 @@ from django.http import HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
+from billing.portal.ops.frame import holding
 from billing.services import proofs
 from broker.portal.operations import OpsRequest, page
 from broker.services import upkeep
@@ -18,7 +19,7 @@ SHOWN = 30
 @page("system")
 def system(request: OpsRequest) -> HttpResponse:
     """Show proofs, hints on their way, and the operators' trail."""
-    found = proofs.check(now=request.now)
+    found = request.proofs = proofs.check(now=request.now)
     visits = request.GET.get("trail") == "visits"
     told = {
         "proofs": found,
@@ -46,5 +47,7 @@ def trail(*, visits: bool) -> list[AuditEvent]:
 @require_safe
 @page("proofs", repeats=True)
 def strip(request: OpsRequest) -> HttpResponse:
-    """Answer with the proofs as one line, for the foot of the control room."""
-    return render(request, "ops/_proofs.html", {"proofs": proofs.check(now=request.now)})
+    """Answer with the proofs as one line, for the foot of the control room, and as the meter of every page."""
+    found = proofs.check(now=request.now)
+    told = {"proofs": found, "meter": holding(found), "alone": request.headers.get("HX-Target") == "proven"}
+    return render(request, "ops/_proofs.html", told)

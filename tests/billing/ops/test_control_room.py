@@ -6,10 +6,11 @@ from random import Random
 
 import pytest
 from django.db import connection
-from django.db.backends.postgresql.psycopg_any import NumericRange
+from django.db.backends.postgresql.psycopg_any import DateTimeTZRange, NumericRange
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from billing.models import PriceVersion
 from broker.domain.states import LeaseState
 from broker.models import Allocation, Gpu, Health, Node, NodeState, Offering
 from broker.services import inventory
@@ -169,6 +170,32 @@ def test_the_proofs_stand_in_one_line(kestrel: Home, operator: Client) -> None:
     html = page(operator, "/ops/proofs/")
     assert html.count("<use") == 8
     assert "no oversell" in html
+
+
+def meter(html: str) -> str:
+    """Return the proofs' meter of the top bar, or of an answer that brings it."""
+    found = re.search(r'<span class="v (\w*)" id="proven"[^>]*>([^<]*)</span>', html)
+    assert found
+    return f"{found.group(2)} {found.group(1)}".strip()
+
+
+def test_the_top_bar_tells_how_many_proofs_hold(life: Life, kestrel: Home, operator: Client) -> None:
+    queue = page(operator, "/ops/queue/")
+    assert meter(queue) == "check", "without a script it leads to the proofs"
+    assert 'hx-get="/ops/proofs/"' in queue
+    assert meter(page(operator, "/ops/system/")) == "8 of 8 ok"
+    assert meter(page(operator, "/ops/proofs/")) == "8 of 8 ok"
+    life.lease(kestrel, world.offering("card"))
+    for row in PriceVersion.objects.all():
+        PriceVersion.objects.filter(pk=row.pk).update(valid=DateTimeTZRange(row.valid.lower, life.now))
+    asked = operator.get("/ops/proofs/", headers={"HX-Request": "true", "HX-Target": "proven"})
+    assert meter(asked.content.decode()) == "7 of 8 bad"
+    assert b"hx-swap-oob" not in asked.content, "what asks for itself is put in its own place"
+    assert b'hx-swap-oob="true"' in operator.get("/ops/proofs/", headers={"HX-Target": "proofs"}).content
+
+
+def test_the_control_room_asks_for_its_proofs_once(kestrel: Home, operator: Client) -> None:
+    assert page(operator, "/ops/").count('hx-get="/ops/proofs/"') == 1
 
 
 def test_a_thousand_cards_cut_in_many_ways_stay_below_100_kb(
