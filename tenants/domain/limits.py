@@ -19,3 +19,9 @@ def shown(kind: str, count: int) -> Decimal:
     """Return a count as people read it."""
     figure = (Decimal(count) / SHOWN[kind][1]).quantize(Decimal("0.001"))
     return figure.quantize(Decimal(1)) if figure == figure.to_integral_value() else figure.normalize()
+
+
+def written(kind: str, count: int) -> str:
+    """Write a count for a table: thousands apart, and no decimals from a hundred on, where nobody reads them."""
+    figure = shown(kind, count)
+    return f"{int(figure) if figure >= 100 else figure:,}"

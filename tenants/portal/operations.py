@@ -59,7 +59,8 @@ def _line(kind: str, quota: Quota | None) -> dict[str, Any]:
     if quota is not None:
         line |= {
             "limit": limits.shown(kind, quota.soft_limit),
-            "used": limits.shown(kind, quota.used),
+            "words": (limits.written(kind, quota.used), limits.written(kind, quota.soft_limit)),
+            "counts": (quota.used, quota.soft_limit),
             "bar": (quota.used, max(quota.soft_limit, 1)),
         }
     return line

@@ -55,8 +55,9 @@ def _shown(quota: Quota) -> dict[str, Any]:
         "kind": quota.kind,
         "name": name,
         "unit": unit,
-        "limit": limits.shown(quota.kind, quota.soft_limit),
-        "used": limits.shown(quota.kind, quota.used),
+        "limit": limits.written(quota.kind, quota.soft_limit),
+        "used": limits.written(quota.kind, quota.used),
+        "counts": (quota.used, quota.soft_limit),
         "bar": (quota.used, max(quota.soft_limit, 1)),
     }
 

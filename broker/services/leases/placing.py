@@ -222,7 +222,7 @@ def why_not(lease: Lease, cards: Collection[Card]) -> str:
     if lease.quantity == 1:
         return f"Waits for one free {label}. Every one in {region} is taken; the next release starts it."
     where = " on one node" if lease.same_node else ""
-    return f"Waits for {lease.quantity} free {label}{where}. {_number(free)} free now."
+    return f"Waits for {lease.quantity} × {label}, free together{where}. {_number(free)} free now."
 
 
 def _number(count: int) -> str:

@@ -70,7 +70,7 @@ def test_a_gang_says_how_much_of_it_would_fit(life: Life, taken: int, words: str
         life.lease(kestrel, offering("card"))
     waiting = life.ask(kestrel, offering("card"), quantity=3, same_node=True)
     life.run()
-    assert fresh(waiting).waits_for == f"Waits for 3 free H100 whole card on one node. {words}"
+    assert fresh(waiting).waits_for == f"Waits for 3 × H100 whole card, free together on one node. {words}"
 
 
 def test_a_gang_starts_whole_or_not_at_all(life: Life) -> None:

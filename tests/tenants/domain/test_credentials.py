@@ -52,3 +52,11 @@ def test_a_limit_shown_and_kept_is_the_same(kind: str, figure: Decimal) -> None:
 @pytest.mark.parametrize(("count", "words"), [(96_000, "96"), (100_000, "100"), (2_500, "2.5"), (0, "0")])
 def test_a_limit_is_shown_as_people_write_it(count: int, words: str) -> None:
     assert str(limits.shown("units", count)) == words
+
+
+@pytest.mark.parametrize(
+    ("count", "words"),
+    [(0, "0"), (2_500, "2.5"), (99_999, "99.999"), (100_400, "100"), (13_667_370, "13,667")],
+)
+def test_a_count_in_a_table_is_written_as_people_read_it(count: int, words: str) -> None:
+    assert limits.written("units", count) == words
