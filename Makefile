@@ -1,6 +1,6 @@
 # gpubroker's one menu. `make help` prints it.
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench replay lock clean env env-dev
+.PHONY: help run test check bench replay controlplane lock clean env env-dev
 PYTHON ?= python3
 VENV ?= .venv
 PORT ?= 8000
@@ -10,7 +10,7 @@ export VENV
 
 help:  ## Print this menu
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)$$/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name what; do \
-		printf '  make %-10s %s\n' "$$name" "$$what"; done
+		printf '  make %-12s %s\n' "$$name" "$$what"; done
 	@echo '  Options: run FRESH=1 PORT=8100 HOST=0.0.0.0 DATA=<folder>; test ONLY=<folder, file or marker>;'
 	@echo '           bench ONLY=<house|kubernetes|placement|billing|face|telemetry>; any: PYTHON=<python3.11 or newer>'
 	@echo '  DATABASE_URL=<administrator login> uses that PostgreSQL (15 or newer) instead of starting one.'
@@ -29,6 +29,9 @@ bench: env-dev  ## Print one JSON line per figure; fails when a goal is missed (
 
 replay: env  ## Replay the openb trace through the real services; writes build/replay.json and .html
 	@exec $(VENV)/bin/python -m deploy.embedded.scratch python manage.py replay openb $(ARGS)
+
+controlplane: env-dev  ## Build the Kubernetes that the cluster tests speak to (needs Go; minutes, once per pin)
+	@exec $(VENV)/bin/python -m tests.controlplane.build
 
 lock:  ## Resolve the dependencies anew and rewrite both lock files (needs uv)
 	@UV_PYTHON_DOWNLOADS=never uv lock --quiet --upgrade

@@ -1,0 +1,103 @@
+"""`make controlplane`: build etcd, Kubernetes and kwok from pinned Go modules, each once per pin."""
+
+import fcntl
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from tests.controlplane.binaries import HERE, NEEDED, cache, kept, modules
+
+OLDEST_GO = (1, 26)
+KEPT_PINS = 3
+
+
+def need_go() -> str:
+    """Return the go command, or say how to come by one."""
+    go = shutil.which("go") or shutil.which("go", path="/usr/local/go/bin:/usr/lib/go/bin")
+    if go is None:
+        sys.exit(
+            "make controlplane builds Kubernetes from source, and there is no go command on the path.\n"
+            f"Install Go {OLDEST_GO[0]}.{OLDEST_GO[1]} or newer (https://go.dev/doc/install) and try again."
+        )
+    said = subprocess.run([go, "env", "GOVERSION"], capture_output=True, text=True, cwd="/").stdout
+    version = tuple(int(part) for part in re.findall(r"\d+", said)[:2])
+    if version < (1, 21):  # from 1.21 on, an older go fetches the version that a module asks for
+        sys.exit(
+            f"make controlplane needs Go {OLDEST_GO[0]}.{OLDEST_GO[1]} or newer; {go} is {said.strip()}.\n"
+            "Install a newer one (https://go.dev/doc/install) and put it first on the path."
+        )
+    return go
+
+
+def linker_flags(module: str) -> str:
+    """Strip what a debugger wants, and tell Kubernetes its version, which a plain build does not know."""
+    pin = re.search(
+        r"^\s*(?:require )?k8s\.io/kubernetes v(\d+)\.(\d+)\.(\d+)",
+        (HERE / module / "go.mod").read_text(),
+        re.M,
+    )
+    if pin is None:
+        return "-s -w"
+    name, (major, minor, patch) = "k8s.io/component-base/version.git", pin.groups()
+    return f"-s -w -X {name}Version=v{major}.{minor}.{patch} -X {name}Major={major} -X {name}Minor={minor}"
+
+
+def build(go: str, module: str, target: Path) -> None:
+    """Build a module's tools beside their place and move them there when all of them are whole."""
+    new = target.with_name(f"{target.name}.new")
+    shutil.rmtree(new, ignore_errors=True)
+    new.mkdir(parents=True)
+    processors = str(len(os.sched_getaffinity(0)))
+    command = [go, "install", "-p", processors, "-trimpath", "-ldflags", linker_flags(module), "tool"]
+    done = subprocess.run(
+        command, cwd=HERE / module, env={**os.environ, "GOBIN": str(new), "CGO_ENABLED": "0", "GOWORK": "off"}
+    )
+    if done.returncode != 0:
+        sys.exit(
+            f"{module} could not be built; go's own words are above. A Go module proxy must be reachable this\n"
+            "once (GOPROXY names it); what is built already is kept, so trying again goes on from here."
+        )
+    if (new / "server").exists():  # etcd's program, before its distributors rename it
+        (new / "server").rename(new / "etcd")
+    for program in NEEDED.get(module, ()):
+        if not (new / program).exists():
+            sys.exit(f"{module}/go.mod no longer builds {program}: name it there as a tool.")
+    shutil.rmtree(target, ignore_errors=True)
+    new.rename(target)
+
+
+def forget_old_pins(module: str) -> None:
+    """Keep the newest few pins of a module: branches may differ."""
+    built = [
+        folder
+        for folder in cache().glob(f"{module}-*")
+        if re.fullmatch(rf"{module}-[0-9a-f]{{16}}", folder.name)
+    ]
+    for old in sorted(built, key=lambda folder: folder.stat().st_mtime)[:-KEPT_PINS]:
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def main() -> int:
+    """Build what is not there yet; two at once wait for each other."""
+    os.nice(5)  # whoever works here meanwhile comes first
+    cache().mkdir(parents=True, exist_ok=True)
+    with (cache() / "turn").open("w") as turn:
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        for module in modules():
+            target, began = kept(module), time.monotonic()
+            if not target.is_dir():
+                print(f"Building {module}: minutes the first time, never again for this pin", flush=True)
+                build(need_go(), module, target)
+                forget_old_pins(module)
+                print(f"{module} took {time.monotonic() - began:.0f} s", flush=True)
+            os.utime(target)
+    print(f"The control plane is in {cache()}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
