@@ -178,8 +178,11 @@ ACCOUNT_LOGIN_METHODS = {"email"}
 ACCOUNT_SIGNUP_FIELDS = ["email*", "password1*"]
 ACCOUNT_USER_MODEL_USERNAME_FIELD = None
 ACCOUNT_UNIQUE_EMAIL = True
-ACCOUNT_EMAIL_VERIFICATION = "optional"
+# Only a letter tells whether an address was known: sign-up answers everybody alike (docs/decisions/0007).
+ACCOUNT_EMAIL_VERIFICATION = "mandatory"
 ACCOUNT_PREVENT_ENUMERATION = True
+ACCOUNT_LOGIN_ON_EMAIL_CONFIRMATION = True  # in the browser that signed up
+SOCIALACCOUNT_EMAIL_VERIFICATION = "optional"  # the company vouches for its people
 ACCOUNT_SESSION_REMEMBER = True
 ACCOUNT_LOGOUT_ON_GET = False
 ACCOUNT_ADAPTER = "tenants.portal.accounts.Adapter"
@@ -207,6 +210,7 @@ if operator.oidc_client_id:
             }
         ]
     }
+MAIL_GOES_OUT = bool(operator.mail_url)
 EMAIL_BACKEND = "django.core.mail.backends.console.EmailBackend"
 if operator.mail_url:
     _mail = urlsplit(operator.mail_url)

@@ -3,10 +3,12 @@
 from typing import Any
 
 from allauth.account.adapter import DefaultAccountAdapter
-from allauth.account.views import LoginView, SignupView
+from allauth.account.views import EmailVerificationSentView, LoginView, SignupView
+from django.conf import settings
+from django.contrib.auth.hashers import make_password
 from django.contrib.sites.shortcuts import get_current_site
 from django.db import transaction
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
 from ports import clock
@@ -72,5 +74,18 @@ class SignIn(LoginView):  # type: ignore[misc]
 
 
 class SignUp(SignupView):  # type: ignore[misc]
+    def form_valid(self, form: Any) -> HttpResponse:
+        if form.account_already_exists:
+            make_password(form.cleaned_data["password1"])  # it takes as long as for a new account
+        answer: HttpResponse = super().form_valid(form)
+        return answer
+
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return {**super().get_context_data(**kwargs), "invitation": invitation_of(self.request)}
+
+
+class LetterSent(EmailVerificationSentView):  # type: ignore[misc]
+    """The answer to every sign-up, whether the address was known or not."""
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return {**super().get_context_data(**kwargs), "mail_goes_out": settings.MAIL_GOES_OUT}

@@ -6,15 +6,16 @@ from django.conf import settings
 from django.urls import URLPattern, URLResolver, include, path
 
 from tenants.portal import audit, operations, profile, projects, sessions, team, tokens
-from tenants.portal.accounts import SignIn, SignUp
+from tenants.portal.accounts import LetterSent, SignIn, SignUp
 
-OWN = {"account_login", "account_signup", "account_logout"}  # at shorter addresses of our own
+OWN = {"account_login", "account_signup", "account_logout", "account_email_verification_sent"}
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("sign-in/", SignIn.as_view(), name="account_login"),
     path("sign-up/", SignUp.as_view(), name="account_signup"),
     path("sign-out/", logout, name="account_logout"),
     path("account/", profile.page, name="account"),
+    path("account/confirm-email/", LetterSent.as_view(), name="account_email_verification_sent"),
     path("account/", include([p for p in account_urls.urlpatterns if p.name not in OWN])),
     path("account/security/", include("allauth.mfa.urls")),
     path("join/<str:secret>/", sessions.join, name="join"),

@@ -1,9 +1,14 @@
 """Coming in: making an account, signing in, joining; and what a stranger cannot learn or steal."""
 
 import re
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
 
 import pytest
 from allauth.account.models import EmailAddress
+from django.contrib.auth.hashers import Argon2PasswordHasher
+from django.core import mail
 from django.core.cache import cache
 from django.test import Client
 
@@ -16,6 +21,7 @@ from tests.tenants.people import ALL, World, close_wall, moment
 
 pytestmark = pytest.mark.django_db
 PASSWORD = "a long enough phrase 4711"
+Committed = Callable[..., AbstractContextManager[Any]]
 
 
 class Stranger(Client):
@@ -34,6 +40,12 @@ def nobody_tried_before() -> None:
 
 
 @pytest.fixture
+def committed(django_capture_on_commit_callbacks: Committed) -> Committed:
+    """What would happen once the request's transaction has committed."""
+    return django_capture_on_commit_callbacks
+
+
+@pytest.fixture
 def delta() -> World:
     made = people.make("Delta")
     made.owner.set_password(PASSWORD)
@@ -42,14 +54,29 @@ def delta() -> World:
     return made
 
 
-def sign_in(browser: Client, email: str, password: str = PASSWORD, **more: str) -> object:
+def sign_in(browser: Client, email: str, password: str = PASSWORD, **more: str) -> Any:
     return browser.post("/sign-in/", {"login": email, "password": password, **more})
 
 
-def test_a_new_account_comes_with_a_tenant_of_its_own() -> None:
+def sign_up(browser: Client, email: str, committed: Committed) -> Any:
+    """Ask for an account; what would be mailed lies in the outbox."""
+    with committed(execute=True):
+        return browser.post("/sign-up/", {"email": email, "password1": PASSWORD})
+
+
+def confirm(browser: Client) -> Any:
+    """Open the link of the last letter and press the button."""
+    address = re.search(r"https?://[^/]+(/account/confirm-email/\S+)", mail.outbox[-1].body)
+    assert address, mail.outbox[-1].body
+    assert browser.get(address[1]).status_code == 200
+    return browser.post(address[1])
+
+
+def test_a_new_account_comes_with_a_tenant_of_its_own(committed: Committed) -> None:
     browser = Stranger()
-    answer = browser.post("/sign-up/", {"email": "Ada@Example.org", "password1": PASSWORD})
-    assert answer.status_code == 302
+    assert sign_up(browser, "Ada@Example.org", committed)["Location"] == "/account/confirm-email/"
+    assert browser.get("/projects/")["Location"].startswith("/sign-in/")
+    assert confirm(browser)["Location"] == "/"
     user = User.objects.get(email="ada@example.org")
     assert user.joined_at is not None
     page = browser.get("/projects/").content.decode()
@@ -62,6 +89,52 @@ def test_a_new_account_comes_with_a_tenant_of_its_own() -> None:
         assert Tenant.objects.get().name == "ada"
 
 
+def test_making_an_account_tells_nothing_about_an_address(
+    delta: World, committed: Committed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hashed: list[str] = []
+    real = Argon2PasswordHasher.encode
+
+    def encode(self: Argon2PasswordHasher, password: str, salt: str) -> str:
+        hashed.append(password)
+        return str(real(self, password, salt))
+
+    monkeypatch.setattr(Argon2PasswordHasher, "encode", encode)
+    known, unknown = delta.owner.email, "nobody@delta.example.org"
+    seen = []
+    for email in (known, unknown):
+        browser = Stranger()
+        answer = sign_up(browser, email, committed)
+        after = browser.get(answer["Location"])
+        home = browser.get("/team/")
+        seen.append(
+            (answer.status_code, answer["Location"], answer.content, words(after, email), home["Location"])
+        )
+    assert seen[0] == seen[1]
+    assert hashed == [PASSWORD, PASSWORD], "a known address is answered no sooner"
+    assert [letter.to for letter in mail.outbox] == [[known], [unknown]]
+    assert "which has one" in mail.outbox[0].body
+    assert "confirm" in mail.outbox[1].body
+    delta.owner.refresh_from_db()
+    assert delta.owner.check_password(PASSWORD)
+
+
+def test_an_installation_without_a_mail_server_says_where_its_letters_are(settings: Any) -> None:
+    settings.MAIL_GOES_OUT = False
+    assert "log of its web process" in Stranger().get("/account/confirm-email/").content.decode()
+    settings.MAIL_GOES_OUT = True
+    assert "We sent you a link" in Stranger().get("/account/confirm-email/").content.decode()
+
+
+def test_an_unproven_address_does_not_come_in_by_its_password(committed: Committed) -> None:
+    sign_up(Stranger(), "ada@example.org", committed)
+    browser = Stranger()
+    assert sign_in(browser, "ada@example.org")["Location"] == "/account/confirm-email/"
+    assert browser.get("/team/")["Location"].startswith("/sign-in/")
+    assert confirm(browser).status_code == 302
+    assert browser.get("/team/").status_code == 200
+
+
 @pytest.mark.parametrize("password", ["short", "password123456", "ada@example.org"])
 def test_a_weak_password_is_refused(password: str) -> None:
     answer = Stranger().post("/sign-up/", {"email": "ada@example.org", "password1": password})
@@ -69,7 +142,7 @@ def test_a_weak_password_is_refused(password: str) -> None:
     assert not User.objects.filter(email="ada@example.org").exists()
 
 
-def test_an_invited_stranger_makes_an_account_and_joins(delta: World) -> None:
+def test_an_invited_stranger_makes_an_account_and_joins(delta: World, committed: Committed) -> None:
     with walls.as_tenant(delta.tenant.pk):
         _, secret = invitations.invite(
             tenant=delta.tenant,
@@ -83,8 +156,8 @@ def test_an_invited_stranger_makes_an_account_and_joins(delta: World) -> None:
     browser = Stranger()
     assert "billing" in browser.get(f"/join/{secret}/").content.decode()
     assert "Delta" in browser.get("/sign-up/").content.decode()
-    answer = browser.post("/sign-up/", {"email": "guest@example.org", "password1": PASSWORD})
-    assert answer["Location"] == f"/join/{secret}/"
+    sign_up(browser, "guest@example.org", committed)
+    assert confirm(browser)["Location"] == f"/join/{secret}/"
     browser.post(f"/join/{secret}/")
     with walls.as_staff():
         found = list(Member.objects.filter(user__email="guest@example.org").values_list("tenant", "role"))
