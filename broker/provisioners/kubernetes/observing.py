@@ -28,6 +28,8 @@ TAKEN = {
     "Shutdown": "its node shut down",
     "UnexpectedAdmissionError": "its node could not hand out the slice",
 }
+OVER = ("Succeeded", "Failed")
+DONE = "its command is done"
 AGAIN_SOON_S, AGAIN_LATER_S = 1.0, 5.0
 LONGEST = 300
 
@@ -47,14 +49,14 @@ def observe(pods: Iterable[Pod], *, ranks: int, now: datetime) -> Observation:
     for pod in sorted(pods, key=_age):
         newest[pod.metadata.labels.get(labels.RANK, "0")] = pod
     seen = [_look(pod, now) for pod in newest.values()]
-    for kind in (Seen.REFUSED, Seen.LOST):
+    # A command that is done on one node goes on on the others; the lease is over when all are.
+    for kind in (Seen.REFUSED, Seen.LOST, Seen.PENDING):
         if found := [each for each in seen if each.seen is kind]:
             return found[0]
-    waiting = [each for each in seen if each.seen is Seen.PENDING]
-    if waiting:
-        return waiting[0]
     if len(seen) < ranks:
         return Observation(Seen.PENDING, "being made", again_in_s=AGAIN_SOON_S)
+    if all(each.seen is Seen.GONE for each in seen):
+        return min(seen, key=lambda each: each.text == DONE)
     return Observation(Seen.READY, "readiness verified")
 
 
@@ -74,7 +76,7 @@ def usage(pod: Pod) -> Usage | None:
     over = [end for end in ends if end is not None]
     # The first start of a program that restarted is no longer in the status: the pod's own is.
     since = min([*starts, *([pod.status.start_time] if _restarted(pod) and pod.status.start_time else [])])
-    still = open_ended or (pod.status.phase not in ("Succeeded", "Failed") and not over)
+    still = open_ended or (pod.status.phase not in OVER and pod.metadata.deletion_timestamp is None)
     return Usage(pod.metadata.uid, since, None if still else max(over, default=None))
 
 
@@ -88,7 +90,7 @@ def _age(pod: Pod) -> tuple[str, str]:
 
 
 def _look(pod: Pod, now: datetime) -> Observation:
-    if pod.status.phase in ("Succeeded", "Failed"):
+    if pod.status.phase in OVER:
         return _over(pod)
     if taken := _taken(pod):
         return Observation(Seen.LOST, taken, last_seen=_last_proof(pod))
@@ -115,7 +117,7 @@ def _over(pod: Pod) -> Observation:
     if ended is None:
         text = pod.status.message or f"it ended with {pod.status.phase.lower()}"
     elif ended.exit_code == 0:
-        text = "its command is done"
+        text = DONE
     else:
         text = f"its command failed: {_exit(ended)}"
     return Observation(Seen.GONE, text[:LONGEST], last_seen=_last_proof(pod))

@@ -74,8 +74,8 @@ def model_like(product: str, memory_mib: int, models: Iterable[GpuModelSpec]) ->
     """
     family = _family(product)
     alike = [model for model in models if family in {_family(word) for word in (model.name, *model.aliases)}]
-    told = re.search(r"(\d+)GB", product)
-    memory_gb = int(told[1]) if told else memory_mib / 1024
+    told = re.search(r"(\d+)GB", product)  # of a superchip that is its processor's memory
+    memory_gb = memory_mib / 1024 or (int(told[1]) if told else 0)
     if not memory_gb:
         return alike[0] if len(alike) == 1 else None
     near = [(abs(model.memory_gb - memory_gb), model.name, model) for model in alike]

@@ -1,0 +1,214 @@
+"""100,000 wishes of people who mean harm, from one seed: none of what is rendered breaks a wall."""
+
+import random
+from dataclasses import replace
+from typing import Any
+
+from broker.domain.states import Isolation, PriceClass
+from broker.domain.vetting import workload_faults
+from broker.domain.workloads import TEMPLATES, Workload
+from broker.provisioners.kubernetes import labels
+from broker.provisioners.kubernetes.drivers.base import SliceDriver
+from broker.provisioners.kubernetes.render.lease import lease_objects
+from broker.provisioners.kubernetes.render.priorities import PRIORITIES
+from broker.provisioners.kubernetes.spec import LeaseSpec
+from tests.broker.provisioners.kubernetes.restricted import violations
+from tests.broker.provisioners.kubernetes.wanted import DRIVERS, GANG, KEY, LEASE, VOLUME, WHOLE, pods
+
+SEED, SPECS = 20260701, 100_000
+IMAGES = (
+    "", "python:3", "acme/solver:1", "ghcr.io/acme/a@sha256:" + "a" * 64, "../../host", "localhost/a", "a b",
+    "169.254.169.254/x", "https://evil.example/x", "x" * 300, "Acme/A", "$(cat /etc/passwd)", "a:b:c", "\x00", "-v",
+)  # fmt: skip
+COMMANDS = (
+    "", "sleep 1", "--privileged", "'open", "$(NVIDIA_VISIBLE_DEVICES)", "$$(X)", "a\x00b", "; rm -rf /",
+    '{"hostPath": "/"}', "---\nkind: Pod", "x" * 2001, "`id`", "--v=/:/host", "\u202e", "$(GPUBROKER_LEASE)",
+)  # fmt: skip
+NAMES = (
+    "A", "PATH", "HOME", "NVIDIA_VISIBLE_DEVICES", "nvidia_visible_devices", "LD_PRELOAD", "LD_AUDIT", "1A", "A=B",
+    "GPUBROKER_LEASE", "KUBERNETES_SERVICE_HOST", "CUDA_DISABLE_CONTROL", "", "A\nB", "JUPYTER_TOKEN", "PASSWORD",
+    "VLLM_API_KEY", "HF_HOME", "securityContext", "gpubroker.dev/lease", "x" * 200,
+)  # fmt: skip
+VALUES = (
+    "",
+    "all",
+    "$(SECRET)",
+    "../..",
+    "privileged: true",
+    "\x00",
+    "x" * 9000,
+    "void",
+    "a\nb: c",
+    "{{ x }}",
+)
+KEYS = (
+    KEY,
+    "",
+    'command="sh" ' + KEY,
+    KEY + "\n" + KEY,
+    "-----BEGIN PRIVATE KEY-----",
+    "ssh-rsa x",
+    "x" * 9000,
+)
+LETTERS = "abcXYZ019 -_.:/@$(){}[]'\"\\\n\t\x00\x7f;|&=,äß\u202e#%*~`!"
+FORBIDDEN = ("NVIDIA_", "LD_PRELOAD", "LD_AUDIT", "KUBERNETES_", "CUDA_DISABLE_CONTROL")
+OWN_ENV = {"GPUBROKER_LEASE", "GPUBROKER_RANK", "GPUBROKER_RANKS", "GPUBROKER_FIRST"}
+POD_FIELDS = {
+    "affinity", "automountServiceAccountToken", "containers", "enableServiceLinks", "hostname", "priorityClassName",
+    "resourceClaims", "restartPolicy", "schedulerName", "securityContext", "serviceAccountName", "subdomain",
+    "terminationGracePeriodSeconds", "tolerations", "volumes",
+}  # fmt: skip
+OURS = labels.of_lease(LEASE)
+
+
+class Attacker:
+    """Mixes what is known to hurt with noise, and with enough of the harmless that much gets through."""
+
+    def __init__(self, seed: int) -> None:
+        self.dice = random.Random(seed)
+        self.drivers = list(DRIVERS.values())
+
+    def wish(self) -> Workload:
+        dice = self.dice
+        image, command = self._pick(IMAGES, harmless=2), self._pick(COMMANDS, harmless=2)
+        many = 1000 if dice.random() < 0.001 else dice.choice((0, 0, 0, 1, 1, 2, 4))
+        env = tuple(
+            (self._pick(NAMES, harmless=3, suffix=many > 9), self._pick(VALUES, harmless=2))
+            for _ in range(many)
+        )
+        keys = tuple(self._pick(KEYS, harmless=1) for _ in range(dice.choice((0, 1, 1, 1, 2, 30))))
+        template = dice.choice((*TEMPLATES, *TEMPLATES, "root", ""))
+        return Workload(template, image, command, env, keys)
+
+    def _pick(self, words: tuple[str, ...], *, harmless: int, suffix: bool = False) -> str:
+        roll = self.dice.random()
+        if roll < 0.7:
+            word = words[self.dice.randrange(harmless)]
+        elif roll < 0.9:
+            word = self.dice.choice(words)
+        else:
+            word = "".join(self.dice.choices(LETTERS, k=self.dice.randrange(1, 12)))
+        return f"{word}{self.dice.randrange(10**6)}" if suffix else word
+
+    def lease(self, workload: Workload) -> tuple[LeaseSpec, SliceDriver]:
+        base = GANG if self.dice.random() < 0.1 else LEASE
+        price_class = self.dice.choice(list(PriceClass))
+        offering = WHOLE if base is GANG else replace(LEASE.offering, isolation=Isolation.HARDWARE)
+        volumes = (VOLUME,) if self.dice.random() < 0.1 else ()
+        offering = replace(offering, price_class=price_class)
+        lease = replace(base, workload=workload, offering=offering, volumes=volumes)
+        return lease, self.dice.choice(self.drivers)
+
+
+def breaches(objects: list[dict[str, Any]]) -> list[str]:
+    """Name every wall that these objects of one lease would break."""
+    found = []
+    for each in objects:
+        meta = each["metadata"]
+        if each["kind"] != "PersistentVolumeClaim" and meta["labels"] != OURS:
+            found.append(f"foreign labels {meta['labels']}")
+        if meta.get("annotations") or meta["namespace"] != "gt-acme-01m7yvision000000000000000":
+            found.append("foreign annotations or another namespace")
+        found += [f"selects {selector}" for selector in _selectors(each) if not _own(selector)]
+    for pod in pods(objects):
+        found += violations(pod)
+        found += _pod_breaches(pod)
+    return found
+
+
+def _pod_breaches(pod: dict[str, Any]) -> list[str]:
+    found, spec = [], pod["spec"]
+    (container,) = spec["containers"]
+    carried = {name: value for name, value in pod["metadata"]["labels"].items() if name != labels.RANK}
+    if carried != OURS or set(pod["metadata"]) - {"labels", "annotations", "finalizers"}:
+        found.append("foreign labels on the pod")
+    if set(pod["metadata"].get("annotations", {})) - {"nvidia.com/use-gpuuuid", "nvidia.com/vgpu-mode"}:
+        found.append("foreign annotations on the pod")
+    if set(spec) - POD_FIELDS or set(spec.get("resources", ())):
+        found.append(f"fields {set(spec) - POD_FIELDS}")
+    if (
+        spec["priorityClassName"] not in PRIORITIES
+        or spec.get("schedulerName", "hami-scheduler") != "hami-scheduler"
+    ):
+        found.append("foreign priority or scheduler")
+    if spec["automountServiceAccountToken"] is not False or spec["serviceAccountName"] != "tenant":
+        found.append("an account with rights")
+    if [each["key"] for each in spec["tolerations"]] != ["nvidia.com/gpu"]:
+        found.append("foreign tolerations")
+    names = [each["name"] for each in container["env"]]
+    if len(set(names)) < len(names) or len(names) > 110:
+        found.append("doubled or too many variables")
+    found += [f"sets {name}" for name in names if name.upper().startswith(FORBIDDEN)]
+    found += [f"sets {name}" for name in names if name.startswith("GPUBROKER_") and name not in OWN_ENV]
+    written = [*container.get("command", ()), *container.get("args", ())]
+    written += [each["value"] for each in container["env"] if "value" in each]
+    found += ["expands a variable" for text in written if "$" in text.replace("$$", "")]
+    found += ["holds NUL" for text in (*written, *names, container["image"]) if "\x00" in text]
+    return found
+
+
+def _selectors(each: dict[str, Any]) -> list[dict[str, str]]:
+    spec = each.get("spec", {})
+    match each["kind"]:
+        case "Service":
+            return [spec["selector"]]
+        case "StatefulSet" | "Deployment":
+            return [spec["selector"]["matchLabels"]]
+        case "NetworkPolicy":
+            sides = [peer for rule in spec["ingress"] for peer in rule["from"]]
+            sides += [peer for rule in spec["egress"] for peer in rule["to"]]
+            if any(set(peer) != {"podSelector"} for peer in sides):
+                return [{}]
+            return [peer["podSelector"]["matchLabels"] for peer in (*sides, spec)]
+    return []
+
+
+def _own(selector: dict[str, str]) -> bool:
+    return selector.get(labels.LEASE) == LEASE.lease_id
+
+
+def test_the_checker_sees_broken_walls() -> None:
+    objects = lease_objects(LEASE, DRIVERS["device_plugin"], anchor_uid="uid")
+    assert breaches(objects) == []
+    for each in objects:
+        each["metadata"]["labels"] = {**OURS, "team": "red"}
+        if each["kind"] == "Service":
+            each["spec"]["selector"] = {labels.TENANT: "ten_other"}
+    (pod,) = pods(objects)
+    pod["metadata"]["labels"]["app"] = "victim"
+    pod["spec"] |= {
+        "priorityClassName": "system-node-critical",
+        "hostNetwork": True,
+        "tolerations": [{"key": ""}],
+    }
+    pod["spec"]["containers"][0]["env"].append({"name": "LD_PRELOAD", "value": "$(X)\x00"})
+    assert len(breaches(objects)) == 3 + 9
+
+
+def test_no_wish_breaks_a_wall() -> None:
+    attacker, rendered = Attacker(SEED), 0
+    for number in range(SPECS):
+        wish = attacker.wish()
+        if workload_faults(wish):
+            continue
+        lease, driver = attacker.lease(wish)
+        broken = breaches(lease_objects(lease, driver, anchor_uid="uid"))
+        assert broken == [], f"wish {number} of seed {SEED}: {wish} breaks {broken}"
+        rendered += 1
+    print(
+        f"\nseed {SEED}: {SPECS:,} wishes, {rendered:,} rendered, the others refused with words; 0 walls broken"
+    )
+    assert SPECS // 20 < rendered < SPECS - SPECS // 20  # many of both, or nothing was proved
+
+
+def test_even_what_nobody_vetted_breaks_no_wall_of_the_pod() -> None:
+    """The vetting is one wall, the rendering another: labels, selectors and the standard hold without the first."""
+    attacker, said = Attacker(SEED + 1), ("sets ", "holds NUL", "doubled")
+    for _ in range(2000):
+        wish = replace(attacker.wish(), template=attacker.dice.choice(list(TEMPLATES)))
+        lease, driver = attacker.lease(replace(wish, command=wish.command.replace("'", "").replace('"', "")))
+        try:
+            objects = lease_objects(lease, driver, anchor_uid="uid")
+        except ValueError:  # a command that cannot be split
+            continue
+        assert [each for each in breaches(objects) if not each.startswith(said)] == []

@@ -1,0 +1,226 @@
+"""What nodes say they have, as their labels and slices really look."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from broker.domain.geometry import Held, state_of
+from broker.domain.gpu_models import model_named
+from broker.domain.profiles import Placement
+from broker.domain.states import Isolation
+from broker.provisioners.kubernetes.drivers import gfd
+from broker.provisioners.kubernetes.drivers.cutting import cuts_of
+from broker.provisioners.kubernetes.drivers.device_plugin import DevicePluginDriver
+from broker.provisioners.kubernetes.drivers.dra import DraDriver
+from broker.provisioners.kubernetes.drivers.hami import REGISTER, HamiDriver
+from broker.provisioners.kubernetes.inventory import Cut, NodeFound
+from broker.provisioners.kubernetes.objects import Node, ResourceSlice
+from tests.broker.domain.fleet import H100, MODELS
+
+PLUGIN = DevicePluginDriver(MODELS)
+
+
+def node(
+    labels: dict[str, str],
+    allocatable: dict[str, str] | None = None,
+    annotations: dict[str, str] | None = None,
+) -> Node:
+    meta = {
+        "name": "n1",
+        "labels": {f"nvidia.com/{name}": value for name, value in labels.items()},
+        "annotations": annotations or {},
+    }
+    body = {"metadata": meta, "status": {"allocatable": allocatable or {}}}
+    return msgspec.json.decode(msgspec.json.encode(body), type=Node)
+
+
+def gpu(product: str, count: int, memory: int, **more: str) -> dict[str, str]:
+    dotted = {name.replace("_", "."): value for name, value in more.items()}
+    return {"gpu.product": product, "gpu.count": str(count), "gpu.memory": str(memory), **dotted}
+
+
+def read(labels: dict[str, str], allocatable: dict[str, str] | None = None) -> NodeFound:
+    (found,) = PLUGIN.inventory([node(labels, allocatable)], [])
+    return found
+
+
+@pytest.mark.parametrize(
+    ("product", "memory", "model"),
+    [
+        ("NVIDIA-A30", 24576, "A30-24GB"),
+        ("NVIDIA-A100-SXM4-40GB", 40960, "A100-40GB"),
+        ("NVIDIA-A100-PCIE-40GB", 40960, "A100-40GB"),
+        ("A100-SXM4-80GB", 81920, "A100-80GB"),
+        ("NVIDIA-A100-SXM4-80GB", 81920, "A100-80GB"),
+        ("NVIDIA-A100-80GB-PCIe", 81920, "A100-80GB"),
+        ("NVIDIA-H100-80GB-HBM3", 81559, "H100-80GB"),
+        ("NVIDIA-H100-PCIe", 81559, "H100-80GB"),
+        ("NVIDIA-H100-NVL", 95830, "H100-94GB"),
+        ("NVIDIA-H200", 143771, "H200-141GB"),
+        ("NVIDIA-GH200-480GB", 97871, "H100-96GB (GH200) / H20"),
+        ("NVIDIA-H20", 97871, "H100-96GB (GH200) / H20"),
+        ("NVIDIA-B200", 183359, "B200-180GB"),
+        ("NVIDIA-A100-SXM4-80GB-SHARED", 81920, "A100-80GB"),
+        ("NVIDIA-A100-SXM4-40GB-MIG-1g.5gb", 4864, "A100-40GB"),
+        ("NVIDIA-RTX-PRO-6000-Blackwell-Server-Edition", 97887, "RTX PRO 6000 Blackwell (96GB)"),
+    ],
+)
+def test_products_are_read_whatever_they_are_called_today(product: str, memory: int, model: str) -> None:
+    found = gfd.read(node(gpu(product, 1, memory)).metadata.labels)
+    assert found is not None
+    assert (known := gfd.model_of(found, MODELS)) is not None
+    assert known.name == model
+
+
+@pytest.mark.parametrize("product", ["Tesla-T4", "NVIDIA-L40S", "NVIDIA-A10", "NVIDIA-A100-SXM4-20GB"])
+def test_a_product_that_is_no_model_of_ours_is_said_to_be_so(product: str) -> None:
+    found = read(gpu(product, 2, 15360))
+    assert found.cards == ()
+    assert "no model we know" in found.problems[0]
+
+
+@pytest.mark.parametrize(
+    ("product", "known"), [("NVIDIA-A30-MIG-1g.6gb", True), ("NVIDIA-H100-MIG-1g.10gb", False)]
+)
+def test_without_a_figure_for_memory_a_family_of_one_is_enough(product: str, known: bool) -> None:
+    found = gfd.read(node(gpu(product, 4, 5952)).metadata.labels)
+    assert found is not None
+    assert (gfd.model_of(found, MODELS) is not None) is known
+
+
+def test_a_machine_without_cards_is_no_node_of_ours() -> None:
+    assert PLUGIN.inventory([node({})], []) == []
+
+
+def test_whole_cards_are_counted_as_the_device_plugin_does() -> None:
+    found = read(gpu("NVIDIA-H100-80GB-HBM3", 8, 81559), {"nvidia.com/gpu": "7"})
+    assert [(card.index, card.isolation, card.cuts) for card in found.cards] == [
+        (index, Isolation.DEVICE, (Cut(0, 8, "card"),)) for index in range(7)
+    ]
+
+
+def test_slices_of_a_mixed_node_stand_on_its_cards_as_they_may() -> None:
+    labels = gpu("NVIDIA-A100-SXM4-80GB", 4, 81920, mig_strategy="mixed")
+    slices = {"nvidia.com/gpu": "2", "nvidia.com/mig-1g.10gb": "4", "nvidia.com/mig-3g.40gb": "2"}
+    found = read(labels, {**slices, "nvidia.com/mig-7g.80gb": "0"})
+    assert found.problems == ()
+    assert [card.isolation for card in found.cards] == [Isolation.DEVICE] * 2 + [Isolation.HARDWARE] * 2
+    names = [sorted(cut.profile for cut in card.cuts) for card in found.cards[2:]]
+    assert names == [["1g.10gb", "1g.10gb", "3g.40gb"]] * 2
+
+
+def test_every_cut_that_is_found_is_legal() -> None:
+    for counts, cards in (({"1g.10gb": 7}, 1), ({"4g.40gb": 1, "3g.40gb": 2, "1g.20gb": 2}, 2)):
+        found = cuts_of(H100, counts, cards)
+        assert found is not None
+        for card in found:
+            state_of(
+                Held(Placement(cut.start, cut.size), H100.profile(cut.profile, Isolation.HARDWARE))
+                for cut in card
+            )
+        assert sum(len(card) for card in found) == sum(counts.values())
+
+
+def test_slices_with_media_engines_are_known_by_the_resource_they_have() -> None:
+    labels = gpu("NVIDIA-A100-SXM4-80GB", 1, 81920, mig_strategy="mixed")
+    found = read(labels, {"nvidia.com/mig-1g.10gb.me": "1", "nvidia.com/mig-1g.10gb": "6"})
+    assert sorted(cut.profile for cut in found.cards[0].cuts) == ["1g.10gb"] * 6 + ["1g.10gb+me"]
+    assert gfd.resource_of("1g.10gb+me") == "nvidia.com/mig-1g.10gb.me"
+
+
+def test_slices_that_no_cut_can_give_are_a_problem_not_a_guess() -> None:
+    labels = gpu("NVIDIA-A100-SXM4-80GB", 1, 81920, mig_strategy="mixed")
+    found = read(labels, {"nvidia.com/mig-3g.40gb": "3"})
+    assert found.cards == ()
+    assert "cannot hold 3 of 3g.40gb" in found.problems[0]
+
+
+def test_a_profile_of_another_model_is_a_problem() -> None:
+    labels = gpu("NVIDIA-A100-SXM4-80GB", 1, 81920, mig_strategy="mixed")
+    assert "no profile 1g.5gb" in read(labels, {"nvidia.com/mig-1g.5gb": "7"}).problems[0]
+
+
+def test_where_mig_is_single_the_product_tells_the_profile() -> None:
+    labels = gpu("NVIDIA-A100-SXM4-40GB-MIG-1g.5gb", 14, 4864, mig_strategy="single")
+    found = read(labels, {"nvidia.com/gpu": "14"})
+    assert [len(card.cuts) for card in found.cards] == [7, 7]
+    assert {cut.profile for card in found.cards for cut in card.cuts} == {"1g.5gb"}
+
+
+def test_a_single_profile_that_the_model_does_not_have_is_a_problem() -> None:
+    labels = gpu("NVIDIA-A100-SXM4-40GB-MIG-1g.99gb", 14, 4864)
+    assert "no profile 1g.99gb" in read(labels, {"nvidia.com/gpu": "14"}).problems[0]
+
+
+@pytest.mark.parametrize(
+    ("strategy", "isolation"), [("time-slicing", Isolation.NONE), ("mps", Isolation.SOFT)]
+)
+def test_replicas_are_shares_of_their_card(strategy: str, isolation: Isolation) -> None:
+    labels = gpu("NVIDIA-H100-80GB-HBM3-SHARED", 2, 81559, gpu_replicas="4")
+    found = read({**labels, "gpu.sharing-strategy": strategy}, {"nvidia.com/gpu.shared": "8"})
+    assert [card.isolation for card in found.cards] == [isolation] * 2
+    assert found.cards[0].cuts == tuple(Cut(start, 2, "quarter") for start in (0, 2, 4, 6))
+
+
+def test_replicas_that_divide_no_card_we_sell_are_a_problem() -> None:
+    labels = gpu("NVIDIA-H100-80GB-HBM3-SHARED", 2, 81559, gpu_replicas="10")
+    found = read({**labels, "gpu.sharing-strategy": "time-slicing"})
+    assert "10 replicas" in found.problems[0]
+
+
+def published(*devices: dict[str, Any], driver: str = "gpu.nvidia.com") -> ResourceSlice:
+    body = {"metadata": {"name": "s"}, "spec": {"driver": driver, "nodeName": "n1", "devices": devices}}
+    return msgspec.json.decode(msgspec.json.encode(body), type=ResourceSlice)
+
+
+def device(name: str, memory: str, **attributes: str) -> dict[str, Any]:
+    told = {key: {"string": value} for key, value in attributes.items()}
+    return {"name": name, "attributes": told, "capacity": {"memory": {"value": memory}}}
+
+
+def test_cards_that_dra_publishes_are_known_by_their_uuid() -> None:
+    whole = device("gpu-0", "81559Mi", type="gpu", uuid="GPU-a", productName="NVIDIA H100 80GB HBM3")
+    other = device("gpu-1", "80Gi", type="gpu", uuid="GPU-b", productName="NVIDIA A100-SXM4-80GB")
+    part = device("gpu-1-mig-19-4-1", "10Gi", type="mig", parentUUID="GPU-b", profile="1g.10gb")
+    odd = device("gpu-2", "16106127360", type="gpu", uuid="GPU-c", productName="Tesla T4")
+    stranger = published(device("x", "1Gi", type="gpu"), driver="other.example")
+    (found,) = DraDriver(MODELS).inventory(
+        [node({})], [published(whole, other), published(part, odd), stranger]
+    )
+    assert [(card.uuid, card.model, card.isolation, bool(card.cuts)) for card in found.cards] == [
+        ("GPU-a", "H100-80GB", Isolation.DEVICE, True),
+        ("GPU-b", "A100-80GB", Isolation.HARDWARE, False),
+    ]
+    assert "Tesla-T4" in found.problems[0]
+
+
+def test_a_node_that_publishes_nothing_has_nothing_to_sell() -> None:
+    assert DraDriver(MODELS).inventory([node({})], []) == []
+
+
+def test_cards_that_hami_registers_are_known_by_their_uuid() -> None:
+    card = {
+        "id": "GPU-a",
+        "count": 10,
+        "devmem": 81559,
+        "type": "NVIDIA-NVIDIA H100 80GB HBM3",
+        "health": True,
+    }
+    text = msgspec.json.encode([card]).decode()
+    labelled = node(gpu("NVIDIA-H100-80GB-HBM3", 1, 81559), annotations={REGISTER: text})
+    (found,) = HamiDriver(MODELS).inventory([labelled], [])
+    assert [(card.uuid, card.model, card.healthy) for card in found.cards] == [("GPU-a", "H100-80GB", True)]
+
+
+@pytest.mark.parametrize("text", ["", "GPU-a,10,81559:", '{"id": 1}', '[{"type": "x"}]'])
+def test_what_hami_writes_otherwise_is_no_card(text: str) -> None:
+    labelled = node(gpu("NVIDIA-H100-80GB-HBM3", 1, 81559), annotations={REGISTER: text})
+    (found,) = HamiDriver(MODELS).inventory([labelled], [])
+    assert found.cards == ()
+    assert "registered no card" in found.problems[0]
+
+
+def test_the_whole_file_of_models_is_found_by_its_own_names() -> None:
+    for model in MODELS:
+        assert model_named(MODELS, model.name) is model

@@ -1,0 +1,231 @@
+"""What a lease's owner is told, for every sort of pod a cluster shows."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from broker.provisioners.base import Seen
+from broker.provisioners.kubernetes.objects import Pod
+from broker.provisioners.kubernetes.observing import observe, usage
+
+MADE = datetime(2026, 7, 1, 12, tzinfo=UTC)
+SOON, LATE = MADE + timedelta(seconds=10), MADE + timedelta(seconds=130)
+STARTED, ENDED = MADE + timedelta(seconds=4), MADE + timedelta(seconds=64)
+READY = {"type": "Ready", "status": "True"}
+
+
+def pod(phase: str, *, rank: int = 0, node: str = "n1", age: int = 0, **status: Any) -> Pod:
+    made = MADE + timedelta(seconds=age)
+    meta: dict[str, Any] = {
+        "name": f"p{rank}",
+        "uid": f"uid-{rank}-{age}",
+        "creationTimestamp": made,
+        "labels": {"gpubroker.dev/rank": str(rank)},
+    }
+    if "deletionTimestamp" in status:
+        meta["deletionTimestamp"] = status.pop("deletionTimestamp")
+    body = {"metadata": meta, "spec": {"nodeName": node}, "status": {"phase": phase, **status}}
+    return msgspec.json.decode(msgspec.json.encode(body), type=Pod)
+
+
+def container(**state: Any) -> list[dict[str, Any]]:
+    last = state.pop("last", {})
+    restarts = state.pop("restarts", 0)
+    return [
+        {
+            "name": "main",
+            "image": "acme/solver:1",
+            "restartCount": restarts,
+            "state": state,
+            "lastState": last,
+        }
+    ]
+
+
+def waiting(reason: str, message: str = "", **more: Any) -> Pod:
+    return pod("Pending", containerStatuses=container(waiting={"reason": reason, "message": message}, **more))
+
+
+def look(*pods: Pod, ranks: int = 1, now: datetime = SOON) -> tuple[Seen, str]:
+    seen = observe(pods, ranks=ranks, now=now)
+    return seen.seen, seen.text
+
+
+RUNS = pod("Running", conditions=[READY], containerStatuses=container(running={"startedAt": STARTED}))
+OVER = {"exitCode": 0, "reason": "Completed", "startedAt": STARTED, "finishedAt": ENDED}
+
+
+def test_a_ready_pod_is_a_ready_lease() -> None:
+    assert look(RUNS) == (Seen.READY, "readiness verified")
+
+
+def test_no_pod_yet_is_not_a_pod_that_is_gone() -> None:
+    assert look() == (Seen.PENDING, "being made")
+
+
+def test_a_gang_is_ready_when_every_rank_is() -> None:
+    other = pod("Running", rank=1, conditions=[READY])
+    starting = pod("Running", rank=1)
+    assert look(RUNS, ranks=2) == (Seen.PENDING, "being made")
+    assert look(RUNS, starting, ranks=2) == (Seen.PENDING, "starting")
+    assert look(RUNS, other, ranks=2)[0] is Seen.READY
+
+
+def test_the_newest_pod_of_a_rank_counts() -> None:
+    old = pod("Failed", reason="Evicted")
+    assert look(pod("Running", age=5, conditions=[READY]), old)[0] is Seen.READY
+
+
+def test_an_image_is_pulled() -> None:
+    assert look(waiting("ContainerCreating")) == (Seen.PENDING, "pulling image")
+    assert look(pod("Pending")) == (Seen.PENDING, "pulling image")
+
+
+def test_a_registry_may_stumble_but_not_for_ever() -> None:
+    stuck = waiting("ImagePullBackOff", "manifest unknown")
+    assert look(stuck)[0] is Seen.PENDING
+    assert look(stuck, now=LATE) == (
+        Seen.REFUSED,
+        "the image acme/solver:1 cannot be pulled: manifest unknown",
+    )
+
+
+def test_an_image_that_is_none_is_refused_at_once() -> None:
+    assert look(waiting("InvalidImageName"))[0] is Seen.REFUSED
+
+
+def test_a_container_that_cannot_be_made_is_refused_after_patience() -> None:
+    broken = waiting("CreateContainerConfigError", "image will run as root")
+    assert look(broken)[0] is Seen.PENDING
+    assert look(broken, now=LATE)[0] is Seen.REFUSED
+
+
+def test_a_program_that_ends_again_and_again_is_the_tenants_own() -> None:
+    last = {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}
+    seen, text = look(waiting("CrashLoopBackOff", restarts=3, last=last))
+    assert seen is Seen.PENDING
+    assert "ended 3 times: it took more memory than it has (OOMKilled)" in text
+    assert "ended 0 times" in look(waiting("CrashLoopBackOff"))[1]
+
+
+def unplaced(reason: str, **more: Any) -> Pod:
+    condition = {"type": "PodScheduled", "status": "False", "reason": reason, "message": "0/3 nodes", **more}
+    return pod("Pending", node="", conditions=[condition])
+
+
+def test_a_pod_that_no_node_takes_is_lost_after_45_seconds() -> None:
+    stuck = unplaced("Unschedulable", lastTransitionTime=MADE)
+    assert look(stuck) == (Seen.PENDING, "waiting for its node")
+    assert look(stuck, now=MADE + timedelta(seconds=45)) == (
+        Seen.LOST,
+        "its node does not take it: 0/3 nodes",
+    )
+
+
+def test_a_pod_that_was_not_looked_at_yet_waits() -> None:
+    assert look(pod("Pending", node=""), now=LATE) == (Seen.PENDING, "waiting for its node")
+    assert look(unplaced("SchedulingGated"), now=LATE) == (Seen.PENDING, "waiting for its node")
+
+
+@pytest.mark.parametrize(
+    ("reason", "words"),
+    [
+        ("PreemptionByScheduler", "preempted"),
+        ("DeletionByTaintManager", "out of service"),
+        ("EvictionByEvictionAPI", "by an operator"),
+        ("Novelty", "the cluster ended it"),
+    ],
+)
+def test_a_pod_that_the_cluster_takes_away_is_lost_at_its_last_proof(reason: str, words: str) -> None:
+    taken = {"type": "DisruptionTarget", "status": "True", "reason": reason, "lastTransitionTime": ENDED}
+    seen = observe([pod("Running", conditions=[READY, taken])], ranks=1, now=LATE)
+    assert seen.seen is Seen.LOST
+    assert words in seen.text
+    assert seen.last_seen == ENDED
+
+
+def test_an_evicted_pod_was_last_seen_when_its_program_ended() -> None:
+    ended = container(terminated={**OVER, "exitCode": 137})
+    seen = observe([pod("Failed", reason="Evicted", containerStatuses=ended)], ranks=1, now=LATE)
+    assert (seen.seen, seen.last_seen) == (Seen.LOST, ENDED)
+
+
+@pytest.mark.parametrize("reason", ["OutOfcpu", "OutOfnvidia.com/gpu", "UnexpectedAdmissionError"])
+def test_a_node_that_did_not_take_it_after_all_is_a_loss(reason: str) -> None:
+    assert look(pod("Failed", reason=reason, message="no room"))[0] is Seen.LOST
+
+
+def test_a_disrupted_pod_that_is_over_says_why() -> None:
+    taken = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
+    assert look(pod("Failed", conditions=[taken])) == (Seen.LOST, "it was preempted by another pod")
+
+
+def test_a_command_that_is_done_is_over_by_itself() -> None:
+    seen = observe([pod("Succeeded", containerStatuses=container(terminated=OVER))], ranks=1, now=LATE)
+    assert (seen.seen, seen.text, seen.last_seen) == (Seen.GONE, "its command is done", ENDED)
+
+
+def test_a_command_that_fails_is_over_with_its_last_words() -> None:
+    failed = {**OVER, "exitCode": 2, "reason": "Error", "message": "Traceback\nValueError: no data\n"}
+    assert look(pod("Failed", containerStatuses=container(terminated=failed))) == (
+        Seen.GONE,
+        "its command failed: exit code 2: ValueError: no data",
+    )
+
+
+def test_a_gang_is_over_when_every_rank_is_and_says_what_failed() -> None:
+    done = pod("Succeeded", containerStatuses=container(terminated=OVER))
+    failed = pod("Failed", rank=1, message="deadline exceeded")
+    assert look(done, pod("Running", rank=1, conditions=[READY]), ranks=2)[0] is Seen.READY
+    assert look(done, failed, ranks=2) == (Seen.GONE, "deadline exceeded")
+
+
+def test_a_pod_that_failed_without_a_container_says_what_the_cluster_said() -> None:
+    assert look(pod("Failed", message="deadline exceeded")) == (Seen.GONE, "deadline exceeded")
+    assert look(pod("Failed")) == (Seen.GONE, "it ended with failed")
+
+
+def test_a_pod_that_is_going_is_shutting_down() -> None:
+    assert look(pod("Running", conditions=[READY], deletionTimestamp=SOON)) == (
+        Seen.PENDING,
+        "shutting down",
+    )
+
+
+def test_the_worst_pod_of_a_gang_decides() -> None:
+    bad, lost = waiting("InvalidImageName"), pod("Failed", rank=1, reason="Evicted")
+    assert look(RUNS, lost, ranks=2)[0] is Seen.LOST
+    assert look(bad, lost, ranks=2)[0] is Seen.REFUSED
+
+
+def test_use_is_counted_from_start_to_end() -> None:
+    over = usage(pod("Succeeded", containerStatuses=container(terminated=OVER)))
+    assert over is not None
+    assert (over.since, over.until) == (STARTED, ENDED)
+
+
+def test_use_goes_on_while_it_runs() -> None:
+    running = usage(RUNS)
+    assert running is not None
+    assert (running.since, running.until) == (STARTED, None)
+
+
+def test_use_goes_on_between_two_starts() -> None:
+    crashed = container(waiting={"reason": "CrashLoopBackOff"}, last={"terminated": OVER}, restarts=1)
+    between = usage(pod("Running", containerStatuses=crashed))
+    assert between is not None
+    assert between.until is None
+
+
+def test_a_pod_that_never_ran_was_never_used() -> None:
+    assert usage(waiting("ImagePullBackOff")) is None
+
+
+def test_what_restarted_often_was_in_use_since_its_pod_began() -> None:
+    later = {"startedAt": ENDED}
+    often = pod("Running", startTime=MADE, containerStatuses=container(running=later, restarts=5))
+    found = usage(often)
+    assert found is not None
+    assert found.since == MADE
