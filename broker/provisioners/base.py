@@ -47,7 +47,6 @@ class Observation:
     percent: int | None = None
     last_seen: datetime | None = None
     again_in_s: float = 5.0  # when it is worth looking again
-    answered: bool = True  # False: the cluster stayed silent, so nothing was seen
 
 
 class Unanswered(Exception):

@@ -22,7 +22,7 @@ from ports import doorbell
 from tenants.services.walls import as_sweep, as_tenant
 
 CLAIM = timedelta(seconds=20)  # a worker that died is replaced after this; fencing makes expiry safe
-LOOK_AGAIN, LOOK_AGAIN_AT_LAST = timedelta(seconds=10), timedelta(seconds=60)
+LOOK_AGAIN = timedelta(seconds=10)  # and the sweep comes every five: nothing that is under way waits over 15 s
 REST = timedelta(minutes=4)  # how often an active lease is looked at
 DEADLY = 5  # claims in a row that nobody lived to finish: something about the lease kills its workers
 BATCH = 500
@@ -47,7 +47,8 @@ def step(lease_id: str, tenant_id: str, *, now: datetime) -> None:
         lease = Lease.objects.select_related("offering").filter(pk=lease_id).first()
         if lease is None or lease.state == S.RELEASED:
             return
-        if ending.is_over(lease, now) and lease.state != S.ACTIVE:  # what is charged is looked at first
+        # What is charged is looked at first, unless looking at it kills.
+        if ending.is_over(lease, now) and (lease.state != S.ACTIVE or lease.tries >= DEADLY):
             ending.release(lease, reason=EndReason.EXPIRED, now=now, at=ending.end_of_term(lease))
             return
         if lease.state == S.QUEUED and placing.is_first(lease) and not placing.place(lease, now=now):
@@ -67,10 +68,9 @@ def _claim(lease: Lease, now: datetime) -> Order | None:
 
     The claim is committed before the work, so that a worker killed by the work is counted.
     """
-    again = min(LOOK_AGAIN * (lease.tries + 1), LOOK_AGAIN_AT_LAST)
     claimed = Lease.objects.filter(
         Q(claimed_until=None) | Q(claimed_until__lt=now), pk=lease.pk, state=lease.state, seq=lease.seq
-    ).update(claimed_until=now + CLAIM, tries=F("tries") + 1, due_at=now + again)
+    ).update(claimed_until=now + CLAIM, tries=F("tries") + 1, due_at=now + LOOK_AGAIN)
     return order_of(lease) if claimed else None
 
 
@@ -97,7 +97,7 @@ def _act(lease: Lease, order: Order, now: datetime) -> Observation:
     try:
         return acts.get(S(lease.state), provisioner().observe)(order, now=now)
     except Unanswered as silence:
-        return Observation(Seen.PENDING, f"the cluster does not answer: {silence}", answered=False)
+        return Observation(Seen.PENDING, f"the cluster does not answer: {silence}")
 
 
 def _apply(lease: Lease, observation: Observation, now: datetime) -> None:
@@ -114,7 +114,7 @@ def _apply(lease: Lease, observation: Observation, now: datetime) -> None:
             ending.finish(lease, now=now)
         case S.RELEASING, Seen.LOST if now - lease.at > LOST_AFTER:
             ending.finish(lease, now=now)
-        case S.ACTIVE, _ if observation.answered and ending.is_over(lease, now):
+        case S.ACTIVE, _ if ending.is_over(lease, now):
             _expire(lease, observation, now)
         case S.ACTIVE, Seen.READY:
             _recovered(lease, now)
@@ -168,7 +168,7 @@ def _requeue(lease: Lease, observation: Observation, now: datetime) -> None:
 def _expire(lease: Lease, observation: Observation, now: datetime) -> None:
     """End a lease whose time is up; one that was lost before that ends with its last proof of life.
 
-    A silent cluster is asked again instead: while it is silent nothing could be taken down anyway.
+    A silent cluster halts no end: its lease keeps its places until the cluster can prove that it is gone.
     """
     since = observation.last_seen or lease.seen_at or now
     if observation.seen in (Seen.LOST, Seen.GONE, Seen.REFUSED) and since < (lease.ends_at or now):

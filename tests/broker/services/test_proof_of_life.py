@@ -2,12 +2,7 @@
 
 from datetime import timedelta
 
-import pytest
-
 from broker.models import Lease, NodeState, SimulatedPod
-from broker.provisioners.base import Observation, Order, Unanswered
-from broker.provisioners.simulated import SimulatedProvisioner
-from broker.services import reconcile
 from broker.services.leases.ticks import tick
 from tenants.services.walls import as_tenant
 from tests.world import Life, cards, fresh, home, ledger, node_of, offering, set_node
@@ -59,26 +54,6 @@ def test_a_pod_that_vanished_before_its_end_is_charged_to_when_it_was_seen_last(
     life.sweep()
     assert seen
     assert (fresh(lease).end_reason, fresh(lease).ended_at) == ("device_lost", seen.replace(microsecond=0))
-
-
-def test_a_cluster_that_stays_silent_at_the_end_is_asked_until_it_answers(
-    life: Life, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lease = runs_an_hour(life)
-    silent: list[bool] = [True]
-
-    class Silent(SimulatedProvisioner):
-        def observe(self, order: Order, *, now: object) -> Observation:  # type: ignore[override]
-            if silent:
-                raise Unanswered("timed out after 5 s")
-            return super().observe(order, now=now)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(reconcile, "provisioner", Silent)
-    life.go(3700)
-    assert fresh(lease).state == "active"
-    silent.clear()
-    life.go(30)
-    assert (fresh(lease).state, fresh(lease).ended_at) == ("released", lease.ends_at)
 
 
 def test_a_tenant_who_lets_go_of_an_unreachable_lease_pays_up_to_its_last_sign(life: Life) -> None:

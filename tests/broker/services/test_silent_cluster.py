@@ -1,0 +1,136 @@
+"""A cluster that never answers: nobody pays for its silence, and nothing it may still run is sold again."""
+
+from datetime import timedelta
+from itertools import pairwise
+
+import pytest
+
+from broker.domain.states import LeaseState
+from broker.models import Lease
+from broker.provisioners.base import Observation, Unanswered
+from broker.provisioners.simulated import SimulatedProvisioner
+from broker.services import reconcile
+from broker.services.reconcile import CLAIM, DEADLY
+from tenants.services.walls import as_tenant
+from tests.world import Home, Life, cards, fresh, held, home, ledger, offering
+
+HOUR, SOON = 3600, timedelta(seconds=15)
+
+
+class Silence:
+    """Keeps every simulated cluster silent for as long as it lasts."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.patch, self.asked = patch, 0
+
+    def begin(self) -> None:
+        def unanswered(*_: object, **__: object) -> Observation:
+            self.asked += 1
+            raise Unanswered("timed out after 5 s")
+
+        for call in ("ensure", "observe", "remove", "names", "remove_named"):
+            self.patch.setattr(SimulatedProvisioner, call, unanswered)
+
+    def end(self) -> None:
+        self.patch.undo()
+
+
+def hours_pass(life: Life, hours: int) -> None:
+    """Let hours pass with a sweep every ten minutes: more often would only ask the silence more often."""
+    for _ in range(6 * hours):
+        life.hints.clear()  # the doorbell rings on and on; the sweep alone must do
+        life.clock.at += timedelta(minutes=10)
+        life.sweep()
+
+
+@pytest.fixture
+def silence() -> Silence:
+    return Silence(pytest.MonkeyPatch())
+
+
+@pytest.fixture
+def kestrel(life: Life) -> Home:
+    cards(1)
+    return home("Kestrel")
+
+
+def active_seconds(lease: Lease) -> float:
+    """Sum what is charged: from each step that made it active to the next."""
+    steps = ledger(lease)
+    spans = [after.at - step.at for step, after in pairwise(steps) if step.after == "active"]
+    return sum(span.total_seconds() for span in spans)
+
+
+def test_a_lease_ends_at_its_end_though_the_cluster_stays_silent_for_hours(
+    life: Life, kestrel: Home, silence: Silence
+) -> None:
+    lease = fresh(life.lease(kestrel, offering("card"), max_duration_s=HOUR))
+    life.run(60)
+    silence.begin()
+    hours_pass(life, 2)
+    ended = fresh(lease)
+    assert (ended.state, ended.end_reason, ended.ended_at) == ("releasing", "expired", lease.ends_at)
+    hours_pass(life, 3)
+    assert active_seconds(lease) == HOUR
+    silence.end()
+
+
+def test_its_places_and_quota_stay_held_until_the_cluster_has_proved_it_gone(
+    life: Life, kestrel: Home, silence: Silence
+) -> None:
+    lease = fresh(life.lease(kestrel, offering("card"), max_duration_s=HOUR))
+    waiting = life.ask(kestrel, offering("card"), max_duration_s=HOUR)
+    silence.begin()
+    hours_pass(life, 4)
+    assert (fresh(lease).state, fresh(waiting).state) == ("releasing", "queued")
+    assert len(held(lease)) == 1
+    assert kestrel.used() == 14_000
+    silence.end()
+    life.go(30)
+    assert (fresh(lease).state, fresh(waiting).state) == ("released", "active")
+    assert (held(lease), kestrel.used(), fresh(lease).ended_at) == ([], 7_000, lease.ends_at)
+
+
+def test_a_lease_whose_every_look_kills_the_worker_ends_at_its_end_too(life: Life, kestrel: Home) -> None:
+    lease = fresh(life.lease(kestrel, offering("card"), max_duration_s=HOUR))
+    life.hints.clear()
+    life.clock.at += timedelta(seconds=2 * HOUR)
+    for _ in range(DEADLY):
+        with as_tenant(lease.tenant_id):
+            assert reconcile._claim(fresh(lease), life.now)  # and here the worker dies
+        life.run(CLAIM.total_seconds() + 1)
+    assert fresh(lease).state == "active"
+    for hint in reconcile.due(now=life.now):
+        if hint[0] == "broker.step":
+            reconcile.step(*hint[1:], now=life.now)
+    assert (fresh(lease).state, fresh(lease).ended_at) == ("releasing", lease.ends_at)
+    assert active_seconds(lease) == HOUR
+
+
+@pytest.mark.parametrize("state", [LeaseState.PROVISIONING, LeaseState.RELEASING])
+def test_who_is_under_way_is_looked_at_every_fifteen_seconds_however_often_workers_died(
+    life: Life, kestrel: Home, state: LeaseState
+) -> None:
+    lease = life.lease(kestrel, offering("card"), state)
+    life.hints.clear()
+    for deaths in range(12):
+        with as_tenant(lease.tenant_id):
+            Lease.objects.filter(pk=lease.pk).update(tries=deaths, claimed_until=None)
+            assert reconcile._claim(fresh(lease), life.now)
+        due = fresh(lease).due_at
+        assert due
+        assert due + timedelta(seconds=5) <= life.now + SOON  # the beat sweeps every five
+
+
+def test_while_it_is_silent_it_is_asked_every_fifteen_seconds(
+    life: Life, kestrel: Home, silence: Silence
+) -> None:
+    lease = life.lease(kestrel, offering("card"), LeaseState.PROVISIONING)
+    silence.begin()
+    before = silence.asked
+    for _ in range(8):
+        life.go(15)
+        assert silence.asked > before
+        before = silence.asked
+    assert fresh(lease).state == "provisioning"
+    silence.end()
