@@ -15,6 +15,11 @@ from deploy.embedded.process import Process
 from deploy.embedded.roles import OWNER, WEB
 from deploy.embedded.valkey import Valkey
 from tests import ground
+from tests.controlplane import binaries as controlplane
+from tests.controlplane.fixtures import control_plane as control_plane
+from tests.controlplane.fixtures import gpu_nodes as gpu_nodes
+from tests.controlplane.fixtures import namespace as namespace
+from tests.controlplane.fixtures import own_control_plane as own_control_plane
 from tests.database import (
     django_db_setup as django_db_setup,
 )
@@ -30,27 +35,32 @@ from tests.database import (
 from tests.database import worker_database
 
 HERE = Path(__file__).parent
+CLUSTERS = {"control_plane", "own_control_plane"}
 IS_WORKER = "PYTEST_XDIST_WORKER" in os.environ
 
 
 def needs() -> dict[str, tuple[bool, str]]:
     """Tell, for each folder that not every machine can run, whether this one can and what it lacks."""
-    cluster = Path(os.environ.get("CONTROLPLANE", "build/controlplane"))
     return {
         "browser": (
             bool(shutil.which("chromium") or shutil.which("chromium-browser")),
             "no chromium; apt-get install chromium adds them",
         ),
-        "cluster": (
-            (cluster / "kube-apiserver").exists(),
-            "no Kubernetes control plane; make controlplane adds them",
-        ),
+        "chart": (controlplane.find("helm") is not None, "no Helm; make controlplane adds them"),
     }
 
 
 def left_out() -> dict[str, str]:
     """Return the folders of tests that this machine cannot run, and why."""
     return {name: why for name, (can, why) in needs().items() if not can and (HERE / name).is_dir()}
+
+
+def speaks_to_a_cluster(item: pytest.Item) -> bool:
+    """Tell whether a test needs a control plane: it takes one, or is marked and not its simulated twin."""
+    if CLUSTERS & set(getattr(item, "fixturenames", ())):
+        return True
+    parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
+    return item.get_closest_marker("cluster") is not None and "simulated" not in parameters
 
 
 @pytest.hookimpl(trylast=True)
@@ -94,10 +104,17 @@ def _no_database_unasked(request: pytest.FixtureRequest) -> None:
         request.getfixturevalue("django_db_blocker").block()
 
 
+@pytest.hookimpl(tryfirst=True)  # before -m looks at the markers
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what this machine cannot run, and refuse tests that would empty tables."""
-    absent = [HERE / name for name in left_out()]
-    gone = [item for item in items if any(folder in item.path.parents for folder in absent)]
+    absent, no_cluster = [HERE / name for name in left_out()], controlplane.missing()
+    gone = []
+    for item in items:
+        in_cluster = speaks_to_a_cluster(item)
+        if in_cluster:
+            item.add_marker("cluster")
+        if (in_cluster and no_cluster) or any(folder in item.path.parents for folder in absent):
+            gone.append(item)
     if gone:
         config.hook.pytest_deselected(items=gone)
         items[:] = [item for item in items if item not in gone]
@@ -113,6 +130,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Say in one line each what was left out and how to add it."""
     for name, why in left_out().items():
         terminalreporter.write_line(f"left out: tests/{name}: {why}", yellow=True)
+    if controlplane.missing():
+        terminalreporter.write_line(
+            "left out: what speaks to a cluster: no Kubernetes control plane; make controlplane adds it",
+            yellow=True,
+        )
     if not any(binaries.DEBIAN.glob("*/bin/initdb")):
         terminalreporter.write_line(
             "left out: the SQL on a second version of PostgreSQL; apt-get install postgresql adds it",

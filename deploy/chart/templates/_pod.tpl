@@ -1,0 +1,198 @@
+{{/* What every process has: settings, secrets, a user who may nothing, a root nobody writes to. */}}
+
+{{/* root, name, login (web, worker or owner), command; optional: of (its values), port, probes, token, grace. */}}
+{{- define "gpubroker.pod" -}}
+{{- $v := .root.Values -}}
+metadata:
+  labels:
+    {{- include "gpubroker.selector" . | nindent 4 }}
+    app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
+  {{- with $v.podAnnotations }}
+  annotations:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+spec:
+  {{- if .account }}
+  serviceAccountName: {{ .account }}
+  {{- end }}
+  # Only who talks to an API server carries a token.
+  automountServiceAccountToken: {{ .token | default false }}
+  # Service links would arrive as variables that look like settings: GPUBROKER_WEB_PORT=tcp://…
+  enableServiceLinks: false
+  {{- with $v.image.pullSecrets }}
+  imagePullSecrets:
+    {{- range . }}
+    - name: {{ . }}
+    {{- end }}
+  {{- end }}
+  securityContext:
+    runAsNonRoot: true
+    runAsUser: {{ $v.user | int64 }}
+    runAsGroup: {{ $v.user | int64 }}
+    fsGroup: {{ $v.user | int64 }}
+    seccompProfile:
+      type: RuntimeDefault
+  {{- with .restart }}
+  restartPolicy: {{ . }}
+  {{- end }}
+  terminationGracePeriodSeconds: {{ .grace | default 30 }}
+  {{- with $v.priorityClassName }}
+  priorityClassName: {{ . }}
+  {{- end }}
+  {{- with $v.nodeSelector }}
+  nodeSelector:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- with $v.tolerations }}
+  tolerations:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- with $v.affinity }}
+  affinity:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  topologySpreadConstraints:
+    - maxSkew: 1
+      topologyKey: kubernetes.io/hostname
+      whenUnsatisfiable: ScheduleAnyway
+      labelSelector:
+        matchLabels:
+          {{- include "gpubroker.selector" . | nindent 10 }}
+  containers:
+    - name: {{ .container | default .name }}
+      image: {{ include "gpubroker.image" .root }}
+      imagePullPolicy: {{ $v.image.pullPolicy }}
+      command:
+        {{- toYaml .command | nindent 8 }}
+      env:
+        {{- include "gpubroker.settings" .root | nindent 8 }}
+      {{- with .port }}
+      ports:
+        - name: http
+          containerPort: {{ . }}
+      {{- end }}
+      {{- with .probes }}
+      {{- toYaml . | nindent 6 }}
+      {{- end }}
+      {{- with .of }}
+      resources:
+        {{- toYaml .resources | nindent 8 }}
+      {{- end }}
+      securityContext:
+        allowPrivilegeEscalation: false
+        readOnlyRootFilesystem: true
+        capabilities:
+          drop: [ALL]
+      volumeMounts:
+        - {name: secrets, mountPath: /run/secrets/gpubroker, readOnly: true}
+        - {name: files, mountPath: /data}
+        - {name: tmp, mountPath: /tmp}
+  volumes:
+    - name: secrets
+      projected:
+        defaultMode: 0440
+        sources:
+          {{- include "gpubroker.secrets" . | nindent 10 }}
+    # Nothing in it outlives the pod: what must be kept is in PostgreSQL.
+    - name: files
+      emptyDir: {sizeLimit: 256Mi}
+    - name: tmp
+      emptyDir: {sizeLimit: 64Mi}
+{{- end -}}
+
+{{- define "gpubroker.settings" -}}
+- name: POD_NAME
+  valueFrom: {fieldRef: {fieldPath: metadata.name}}
+- name: POD_IP
+  valueFrom: {fieldRef: {fieldPath: status.podIP}}
+- name: GPUBROKER_PUBLIC_URL
+  value: {{ .Values.publicUrl | trimSuffix "/" | quote }}
+- name: GPUBROKER_EVENTS_URL
+  value: {{ .Values.publicUrl | trimSuffix "/" | quote }}
+# Probes and Prometheus call a pod by its own address.
+- name: GPUBROKER_ALLOWED_HOSTS
+  value: {{ concat (list (include "gpubroker.host" .)) .Values.allowedHosts (list "$(POD_IP)" "[$(POD_IP)]") | toJson | quote }}
+- name: GPUBROKER_DATA_DIR
+  value: /data
+- name: GPUBROKER_PROXIES
+  value: {{ ternary .Values.ingress.proxies 0 .Values.ingress.enabled | toString | quote }}
+{{- range $name, $value := .Values.settings }}
+- name: GPUBROKER_{{ $name }}
+  value: {{ kindIs "string" $value | ternary $value (toJson $value) | quote }}
+{{- end }}
+{{- end -}}
+
+{{/* Each process finds its own login and nobody else's: the owner's goes to migrations alone. */}}
+{{- define "gpubroker.secrets" -}}
+{{- $s := .root.Values.secrets -}}
+- secret:
+    name: {{ $s.application.name }}
+    items:
+      - {key: {{ $s.application.keys.secretKey | quote }}, path: GPUBROKER_SECRET_KEY}
+      {{- if or (eq .name "web" "worker") (hasPrefix "agent-" .name) }}
+      - {key: {{ $s.application.keys.credentialKeys | quote }}, path: GPUBROKER_CREDENTIAL_KEYS}
+      {{- end }}
+      {{- if and $s.application.keys.metricsToken (eq .name "web") }}
+      - {key: {{ $s.application.keys.metricsToken | quote }}, path: GPUBROKER_METRICS_TOKEN}
+      {{- end }}
+- secret:
+    name: {{ $s.database.name }}
+    items:
+      {{- if eq .login "owner" }}
+      - {key: {{ $s.database.keys.owner | quote }}, path: GPUBROKER_OWNER_DATABASE_URL}
+      {{- end }}
+      - {key: {{ get $s.database.keys (ternary "web" .login (eq .login "owner")) | quote }}, path: GPUBROKER_DATABASE_URL}
+- secret:
+    name: {{ $s.valkey.name }}
+    items:
+      - {key: {{ $s.valkey.key | quote }}, path: GPUBROKER_BROKER_URL}
+{{- if eq .name "web" "worker" }}
+{{- range $s.extra }}
+- secret:
+    name: {{ .name }}
+    items:
+      - {key: {{ .key | quote }}, path: GPUBROKER_{{ .setting }}}
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{/* A Deployment around that pod. replicas: none leaves the number to an autoscaler. */}}
+{{- define "gpubroker.deployment" -}}
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: {{ include "gpubroker.name" .root }}-{{ .name }}
+  labels:
+    {{- include "gpubroker.labels" . | nindent 4 }}
+spec:
+  {{- if not .scaled }}
+  replicas: {{ .replicas | int64 }}
+  {{- end }}
+  revisionHistoryLimit: 3
+  strategy:
+    {{- if .alone }}
+    type: Recreate
+    {{- else }}
+    type: RollingUpdate
+    rollingUpdate: {maxUnavailable: 0, maxSurge: 1}
+    {{- end }}
+  selector:
+    matchLabels:
+      {{- include "gpubroker.selector" . | nindent 6 }}
+  template:
+    {{- include "gpubroker.pod" . | nindent 4 }}
+{{- end -}}
+
+{{- define "gpubroker.service" -}}
+apiVersion: v1
+kind: Service
+metadata:
+  name: {{ include "gpubroker.name" .root }}-{{ .name }}
+  labels:
+    {{- include "gpubroker.labels" . | nindent 4 }}
+spec:
+  ports:
+    - {name: http, port: 80, targetPort: http}
+  selector:
+    {{- include "gpubroker.selector" . | nindent 4 }}
+{{- end -}}

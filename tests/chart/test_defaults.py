@@ -1,0 +1,28 @@
+"""The defaults render as they did, and only what is meant to change does."""
+
+from pathlib import Path
+
+from tests.chart.rendering import ADDRESS, CHART, FULL, helm, text
+
+GOLDEN = Path(__file__).parent / "golden"
+# To mend, after looking at the difference: REWRITE_GOLDEN=1 python -m pytest tests/chart/test_defaults.py
+MEND = "REWRITE_GOLDEN"
+
+
+def compare(name: str, rendered: str, *, rewrite: bool) -> None:
+    file = GOLDEN / name
+    if rewrite:
+        file.write_text(rendered)
+    assert rendered == file.read_text(), f"{name} changed; if it was meant to: {MEND}=1"
+
+
+def test_the_defaults_are_what_they_were(rewrite: bool) -> None:
+    compare("defaults.yaml", text(ADDRESS), rewrite=rewrite)
+
+
+def test_everything_switched_on_is_what_it_was(rewrite: bool) -> None:
+    compare("full.yaml", text(FULL), rewrite=rewrite)
+
+
+def test_helm_finds_nothing_to_complain_about() -> None:
+    assert "0 chart(s) failed" in helm("lint", "--strict", str(CHART), values=ADDRESS)

@@ -1,0 +1,67 @@
+"""The parts of the chart that come from the code are as the code has them."""
+
+import json
+
+from broker.provisioners.kubernetes.render import access
+from deploy import chart_files
+from tests.broker.provisioners.kubernetes.restricted import violations
+from tests.chart.rendering import FULL, named, objects
+
+MEND = "run: python -m deploy.chart_files"
+
+
+def test_the_schema_knows_the_settings_as_they_are_declared() -> None:
+    schema = json.loads(chart_files.SCHEMA.read_text())
+    assert schema["properties"]["settings"]["properties"] == chart_files.settings(), MEND
+
+
+def test_the_chart_gives_a_cluster_what_the_broker_says_it_needs() -> None:
+    assert {file.name: file.read_text() for file in chart_files.FILES.iterdir()} == chart_files.files(), MEND
+
+
+def test_the_brokers_account_has_exactly_the_generated_rights() -> None:
+    role = named(objects(FULL), "ClusterRole", "gpus:gpubroker-broker")
+    assert role["rules"] == access.role("any", access.BROKER)["rules"]
+    assert "*" not in json.dumps(role["rules"])
+
+
+def test_the_dead_mans_switch_runs_the_releases_image_in_its_namespace() -> None:
+    job = named(objects(FULL), "CronJob", "gpubroker-reaper")
+    assert job["metadata"]["namespace"] == "gpus"
+    pod = job["spec"]["jobTemplate"]["spec"]["template"]
+    assert pod["spec"]["containers"][0]["image"] == "gpubroker@sha256:" + "0" * 64
+    assert violations(pod) == []
+
+
+def test_hamis_scheduler_may_be_named_only_where_hami_is() -> None:
+    def policy(driver: str) -> str:
+        found = objects({**FULL, "cluster": {"leases": True, "driver": driver}})
+        return json.dumps(named(found, "ValidatingAdmissionPolicy", "gpub-pods"))
+
+    assert "hami-scheduler" in policy("hami")
+    assert "hami-scheduler" not in policy("device_plugin")
+
+
+def test_a_secret_setting_is_no_plain_value() -> None:
+    from config.operator import Operator
+
+    secret = {
+        name.upper()
+        for name, field in Operator.model_json_schema()["properties"].items()
+        if chart_files.is_secret(field)
+    }
+    assert {"SECRET_KEY", "DATABASE_URL", "OWNER_DATABASE_URL", "METRICS_TOKEN"} <= secret
+    assert not set(chart_files.settings()) & (secret | chart_files.CHARTS_OWN | chart_files.WITH_PASSWORD)
+
+
+def test_settings_arrive_as_the_product_reads_them() -> None:
+    from config.operator import Operator
+
+    pod = named(objects(FULL), "Deployment", "gpubroker-web")["spec"]["template"]["spec"]
+    env = {item["name"]: item["value"] for item in pod["containers"][0]["env"] if "value" in item}
+    fields = Operator.model_fields
+    assert env["GPUBROKER_NEW_TENANT_UNITS"] == "1000000"
+    assert json.loads(env["GPUBROKER_LEASE_GATES"]) == ["broker.services.quotas.gate"]
+    assert env["GPUBROKER_CURRENCY"] == "CHF"
+    own = {name for name in env if name.startswith("GPUBROKER_")}
+    assert {name.removeprefix("GPUBROKER_").lower() for name in own} <= set(fields)

@@ -1,0 +1,129 @@
+"""What is rendered is valid, and no pod may do more than it must."""
+
+import json
+import re
+
+import kubernetes_validate
+import pytest
+
+from tests.broker.provisioners.kubernetes.restricted import violations
+from tests.chart.rendering import FULL, Object, named, objects, pods, secret_files
+
+VERSIONS = ("1.34", "1.36", "1.37")
+EVERYONE = {"GPUBROKER_SECRET_KEY", "GPUBROKER_DATABASE_URL", "GPUBROKER_BROKER_URL"}
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_every_object_is_valid(rendered: list[Object], version: str) -> None:
+    for item in rendered:
+        if item["apiVersion"].startswith("monitoring.coreos.com/"):
+            continue  # Prometheus' own kind: not in Kubernetes' schemas
+        kubernetes_validate.validate(item, version, strict=True)
+
+
+def test_every_pod_keeps_to_the_restricted_standard(rendered: list[Object]) -> None:
+    assert [(name, found) for name, pod in pods(rendered) if (found := violations(pod))] == []
+
+
+def test_nobody_writes_to_the_root_and_nothing_is_mounted_but_secrets_and_empty_folders(
+    rendered: list[Object],
+) -> None:
+    for name, pod in pods(rendered):
+        [container] = pod["spec"]["containers"]
+        assert container["securityContext"]["readOnlyRootFilesystem"], name
+        kinds = {next(iter(set(volume) - {"name"})) for volume in pod["spec"]["volumes"]}
+        assert kinds == {"projected", "emptyDir"}, name
+
+
+def test_every_container_says_what_it_needs(rendered: list[Object]) -> None:
+    for name, pod in pods(rendered):
+        resources = pod["spec"]["containers"][0]["resources"]
+        assert {"cpu", "memory"} <= set(resources["requests"]), name
+        assert "memory" in resources["limits"], name
+
+
+def test_each_process_finds_its_own_login_and_no_other(full: list[Object]) -> None:
+    login = {}
+    for name, pod in pods(full):
+        files = secret_files(pod)
+        assert set(files) >= EVERYONE, name
+        login[name.removeprefix("gpubroker-")] = files["GPUBROKER_DATABASE_URL"][1]
+        assert ("GPUBROKER_OWNER_DATABASE_URL" in files) == (name == "gpubroker-migrate"), name
+        assert ("GPUBROKER_METRICS_TOKEN" in files) == (name == "gpubroker-web"), name
+        seals = name.removeprefix("gpubroker-") in ("web", "worker", "agent-north", "agent-south")
+        assert ("GPUBROKER_CREDENTIAL_KEYS" in files) == seals, name
+        assert ("GPUBROKER_MAIL_URL" in files) == (name in ("gpubroker-web", "gpubroker-worker")), name
+    web, worker = ("web", "events", "migrate"), ("worker", "beat", "relay", "agent-north", "agent-south")
+    assert login == dict.fromkeys(web, "web") | dict.fromkeys(worker, "worker")
+
+
+def test_no_credential_is_in_what_is_rendered(full: list[Object]) -> None:
+    assert not [item for item in full if item["kind"] == "Secret"]
+    assert not re.search(r"postgresql://|redis://", json.dumps(full))
+
+
+def test_only_who_talks_to_an_api_server_carries_a_token(full: list[Object], defaults: list[Object]) -> None:
+    def carries(found: list[Object]) -> set[str]:
+        return {name for name, pod in pods(found) if pod["spec"]["automountServiceAccountToken"]}
+
+    assert carries(defaults) == set()
+    assert carries(full) == {"gpubroker-worker", "gpubroker-agent-north", "gpubroker-agent-south"}
+
+
+def test_leases_elsewhere_need_no_right_here(defaults: list[Object]) -> None:
+    assert not [item for item in defaults if item["kind"].startswith("ClusterRole")]
+
+
+def test_services_policies_and_budgets_choose_exactly_the_pods_they_mean(rendered: list[Object]) -> None:
+    labels = {name.removeprefix("gpubroker-"): pod["metadata"]["labels"] for name, pod in pods(rendered)}
+
+    def chosen(selector: dict[str, str]) -> set[str]:
+        return {name for name, own in labels.items() if selector.items() <= own.items()}
+
+    for item in rendered:
+        name = item["metadata"]["name"].removeprefix("gpubroker-")
+        if item["kind"] == "Service":
+            assert chosen(item["spec"]["selector"]) == {name}
+        elif item["kind"] in ("PodDisruptionBudget", "Deployment"):
+            assert chosen(item["spec"]["selector"]["matchLabels"]) == {name}
+    quiet = named(rendered, "NetworkPolicy", "gpubroker-quiet")["spec"]
+    assert chosen(quiet["podSelector"]["matchLabels"]) == set(labels)
+    assert "ingress" not in quiet
+
+
+def test_only_workers_and_agents_may_reach_api_servers(full: list[Object]) -> None:
+    spec = named(full, "NetworkPolicy", "gpubroker-clusters")["spec"]
+    [rule] = spec["podSelector"]["matchExpressions"]
+    assert set(rule["values"]) == {"worker", "agent-north", "agent-south"}
+
+
+def test_web_and_events_are_asked_for_their_health_and_web_for_its_readiness(defaults: list[Object]) -> None:
+    def asked(process: str, probe: str) -> str:
+        pod = named(defaults, "Deployment", f"gpubroker-{process}")["spec"]["template"]
+        return str(pod["spec"]["containers"][0][probe]["httpGet"]["path"])
+
+    assert asked("web", "startupProbe") == "/ready"
+    for process in ("web", "events"):
+        assert asked(process, "livenessProbe") == asked(process, "readinessProbe") == "/health"
+
+
+def test_a_budget_never_covers_a_single_pod() -> None:
+    one = {"web": {"replicas": 1}, "worker": {"replicas": 1}, "agent": {"clusters": ["north"], "replicas": 1}}
+    found = objects({"publicUrl": "https://gpus.example.com", **one})
+    budgets = {item["metadata"]["name"] for item in found if item["kind"] == "PodDisruptionBudget"}
+    assert budgets == {"gpubroker-events", "gpubroker-relay"}
+
+
+def test_an_autoscaler_alone_decides_how_many(full: list[Object]) -> None:
+    assert "replicas" not in named(full, "Deployment", "gpubroker-web")["spec"]
+    assert named(full, "HorizontalPodAutoscaler", "gpubroker-web")["spec"]["minReplicas"] == 2
+
+
+def test_two_releases_share_no_name() -> None:
+    def names(release: str) -> set[tuple[str, str]]:
+        # One broker alone sells a cluster: what comes with that has fixed names, and Helm refuses the second.
+        found = objects({**FULL, "cluster": {"leases": False}}, release=release)
+        return {(item["kind"], item["metadata"]["name"]) for item in found}
+
+    assert not names("gpubroker") & names("staging")
+    assert max(len(name) for _, name in names("a-release-with-a-name-as-long-as-helm-permits-them")) <= 63
