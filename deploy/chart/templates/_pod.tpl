@@ -7,7 +7,7 @@ metadata:
   labels:
     {{- include "gpubroker.selector" . | nindent 4 }}
     app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
-  {{- with $v.podAnnotations }}
+  {{- with merge (dict) (.annotations | default dict) $v.podAnnotations }}
   annotations:
     {{- toYaml . | nindent 4 }}
   {{- end }}
