@@ -1,0 +1,42 @@
+"""A project on a real control plane, as the product renders it, for tests that ask whether the server agrees."""
+
+import secrets
+from dataclasses import replace
+from typing import Any
+
+from broker.provisioners.kubernetes.drivers.base import SliceDriver
+from broker.provisioners.kubernetes.render.cluster import cluster_objects
+from broker.provisioners.kubernetes.render.lease import anchor, lease_objects
+from broker.provisioners.kubernetes.render.project import project_objects
+from broker.provisioners.kubernetes.spec import LeaseSpec, ProjectSpec
+from tests.broker.provisioners.kubernetes.wanted import PROJECT
+from tests.controlplane.api import Api, Object
+
+UNSERVED = {"HTTPRoute"}  # needs definitions that a cluster without a gateway does not have
+
+
+def some_id(prefix: str) -> str:
+    letters = "0123456789abcdefghjkmnpqrstvwxyz"
+    return f"{prefix}_" + "".join(secrets.choice(letters) for _ in range(26))
+
+
+def install(api: Api, driver: SliceDriver) -> None:
+    """Do what an administrator does once."""
+    for each in cluster_objects(driver, image="gpubroker:1"):
+        api.apply(each, manager="gpubroker-install")
+
+
+def open_project(api: Api, driver: SliceDriver, **changes: Any) -> ProjectSpec:
+    """Put up the walls of a new project."""
+    project = replace(PROJECT, project_id=some_id("prj"), **changes)
+    for each in project_objects(project, driver):
+        api.apply(each, manager="gpubroker-project")
+    return project
+
+
+def make(api: Api, driver: SliceDriver, lease: LeaseSpec) -> list[Object]:
+    """Apply a lease, the anchor first, and return what the server made of it."""
+    owner = api.apply(anchor(lease, driver), manager="gpubroker-lease")
+    rest = lease_objects(lease, driver, anchor_uid=owner["metadata"]["uid"])
+    served = [each for each in rest if each["kind"] not in UNSERVED]
+    return [owner, *(api.apply(each, manager="gpubroker-lease") for each in served)]

@@ -1,0 +1,184 @@
+"""The real scheduler on what each driver asks for: the slices that the broker chose, and no others."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+import msgspec
+import pytest
+
+from broker.domain.states import Isolation
+from broker.domain.workloads import Workload
+from broker.provisioners.kubernetes import names
+from broker.provisioners.kubernetes.drivers.base import SliceDriver
+from broker.provisioners.kubernetes.drivers.device_plugin import DevicePluginDriver
+from broker.provisioners.kubernetes.drivers.dra import DraDriver
+from broker.provisioners.kubernetes.objects import Node, ResourceSlice
+from broker.provisioners.kubernetes.spec import Ceilings, LeaseSpec, OfferingSpec, SliceSpec
+from tests.broker.domain.fleet import MODELS
+from tests.broker.provisioners.kubernetes.wanted import LEASE, MIG, PROFILES, SHARE, WHOLE
+from tests.cluster.installed import install, make, open_project, some_id
+from tests.controlplane import devices
+from tests.controlplane.api import Api, Object
+from tests.controlplane.nodes import GpuNode, Nodes
+from tests.controlplane.plane import ControlPlane
+
+pytestmark = pytest.mark.cluster
+PLUGIN, CLAIMS = DevicePluginDriver(MODELS), DraDriver(MODELS, PROFILES)
+Asking = Callable[..., LeaseSpec]
+
+
+@contextmanager
+def asking(api: Api, driver: SliceDriver, **most: int) -> Iterator[Asking]:
+    """Open a project and make leases in it; afterwards all of it is gone."""
+    install(api, driver)
+    project = open_project(api, driver, most=Ceilings(profiles=PROFILES, **most))
+
+    def ask(offering: OfferingSpec, *places: SliceSpec) -> LeaseSpec:
+        wish = Workload("own", image="python:3")
+        lease = replace(
+            LEASE, lease_id=some_id("lse"), project=project, offering=offering, workload=wish, slices=places
+        )
+        lease = replace(lease, metered=False, offering=replace(offering, cpu_milli=100, memory_mib=64))
+        make(api, driver, lease)
+        return lease
+
+    yield ask
+    api.delete(f"/api/v1/namespaces/{names.namespace(project.project_id, project.slug)}")
+    for each in driver.cluster_objects():
+        api.delete(api.path(each))
+
+
+def pod_of(api: Api, lease: LeaseSpec, phase: str = "Running") -> Object:
+    name = names.on_node(lease.lease_id, lease.generation, 0, 1)
+    place = names.namespace(lease.project.project_id, lease.project.slug)
+    path = f"/api/v1/namespaces/{place}/pods/{name}-0"
+    return api.until(path, lambda pod: pod.get("status", {}).get("phase") == phase)
+
+
+def devices_of(api: Api, lease: LeaseSpec) -> list[str]:
+    place = names.namespace(lease.project.project_id, lease.project.slug)
+    claims = api.items(f"/apis/resource.k8s.io/v1/namespaces/{place}/resourceclaims")
+    mine = [each for each in claims if lease.lease_id.removeprefix("lse_") in str(each["metadata"])]
+    results = [each["status"]["allocation"]["devices"]["results"] for each in mine]
+    return sorted(result["device"] for found in results for result in found)
+
+
+def place(node: str, profile: str, start: int, size: int, *, card: int = 0) -> SliceSpec:
+    return SliceSpec(node, devices.uuid(node, card), profile, start, size, 8, 80)
+
+
+def test_a_slice_of_a_cut_card_runs_on_the_node_that_was_chosen(
+    control_plane: ControlPlane, gpu_nodes: Nodes
+) -> None:
+    gpu_nodes.add(GpuNode(cards=1, cut=1, mig={"1g.10gb": 7}))
+    chosen = gpu_nodes.add(GpuNode(cards=1, cut=1, mig={"1g.10gb": 7}))
+    with asking(control_plane.api, PLUGIN) as ask:
+        pod = pod_of(control_plane.api, ask(MIG, place(chosen, "1g.10gb", 0, 1)))
+    assert pod["spec"]["nodeName"] == chosen
+
+
+def test_a_node_without_room_takes_nobody_even_when_the_broker_says_so(
+    control_plane: ControlPlane, gpu_nodes: Nodes
+) -> None:
+    node = gpu_nodes.add(GpuNode(cards=1))
+    with asking(control_plane.api, PLUGIN) as ask:
+        first = ask(WHOLE, place(node, "card", 0, 8))
+        pod_of(control_plane.api, first)
+        waits = pod_of(control_plane.api, ask(WHOLE, place(node, "card", 0, 8)), "Pending")
+    assert "nodeName" not in waits["spec"]
+
+
+def test_a_replica_of_a_shared_card_is_handed_out(control_plane: ControlPlane, gpu_nodes: Nodes) -> None:
+    node = gpu_nodes.add(GpuNode(cards=1, replicas=4, sharing="mps"))
+    with asking(control_plane.api, PLUGIN) as ask:
+        pod = pod_of(control_plane.api, ask(SHARE, place(node, "quarter", 2, 2)))
+    assert pod["spec"]["nodeName"] == node
+
+
+@pytest.mark.parametrize("start", [0, 5, 6])
+def test_a_claim_gets_the_very_place_that_the_broker_chose(
+    start: int, control_plane: ControlPlane, gpu_nodes: Nodes
+) -> None:
+    node = gpu_nodes.add(GpuNode(cards=0))
+    devices.publish(control_plane.api, node, cards=2)
+    with asking(control_plane.api, CLAIMS) as ask:
+        lease = ask(MIG, place(node, "1g.10gb", start, 1, card=1))
+        pod_of(control_plane.api, lease)
+        assert devices_of(control_plane.api, lease) == [f"gpu-1-mig-19-{start}-1"]
+    devices.withdraw(control_plane.api, node)
+
+
+def test_claims_share_a_card_until_its_counters_say_no(control_plane: ControlPlane, gpu_nodes: Nodes) -> None:
+    node, api = gpu_nodes.add(GpuNode(cards=0)), control_plane.api
+    devices.publish(api, node)
+    half = replace(MIG, profile="3g.40gb")
+    with asking(api, CLAIMS) as ask:
+        beside = [ask(half, place(node, "3g.40gb", 0, 4)), ask(MIG, place(node, "1g.10gb", 4, 1))]
+        for lease in beside:
+            pod_of(api, lease)
+        whole = pod_of(api, ask(WHOLE, place(node, "card", 0, 8)), "Pending")
+        overlaps = pod_of(api, ask(half, place(node, "3g.40gb", 4, 4)), "Pending")
+        assert [devices_of(api, lease) for lease in beside] == [["gpu-0-mig-9-0-4"], ["gpu-0-mig-19-4-1"]]
+    assert "nodeName" not in whole["spec"]
+    assert "nodeName" not in overlaps["spec"]
+    devices.withdraw(api, node)
+
+
+def test_a_whole_card_is_claimed_by_its_uuid(control_plane: ControlPlane, gpu_nodes: Nodes) -> None:
+    node, api = gpu_nodes.add(GpuNode(cards=0)), control_plane.api
+    devices.publish(api, node, cards=3)
+    with asking(api, CLAIMS) as ask:
+        lease = ask(WHOLE, place(node, "card", 0, 8, card=2), place(node, "card", 0, 8, card=0))
+        pod_of(api, lease)
+        assert devices_of(api, lease) == ["gpu-0", "gpu-2"]
+    devices.withdraw(api, node)
+
+
+def test_plain_limits_are_met_from_published_devices(control_plane: ControlPlane, gpu_nodes: Nodes) -> None:
+    node, api = gpu_nodes.add(GpuNode(cards=0)), control_plane.api
+    devices.publish(api, node)
+    with asking(api, DraDriver(MODELS, PROFILES, extended=True)) as ask:
+        pod = pod_of(api, ask(MIG, place(node, "1g.10gb", 0, 1)))
+        assert pod["status"]["extendedResourceClaimStatus"]["resourceClaimName"]
+    devices.withdraw(api, node)
+
+
+def test_a_projects_ceiling_in_the_cluster_is_a_wall_of_its_own(
+    control_plane: ControlPlane, gpu_nodes: Nodes
+) -> None:
+    node, api = gpu_nodes.add(GpuNode(cards=4)), control_plane.api
+    with asking(api, PLUGIN, cards=1) as ask:
+        first = ask(WHOLE, place(node, "card", 0, 8))
+        pod_of(api, first)
+        over = ask(WHOLE, place(node, "card", 0, 8, card=1))
+        where = names.namespace(over.project.project_id, over.project.slug)
+        events = f"/api/v1/namespaces/{where}/events"
+        api.until(events, lambda found: "exceeded quota: gpub-hard" in str(found))
+        pods = api.items(f"/api/v1/namespaces/{where}/pods")
+    assert len(pods) == 1
+
+
+def test_a_cluster_is_read_as_it_was_made(control_plane: ControlPlane, gpu_nodes: Nodes) -> None:
+    api = control_plane.api
+    mixed = gpu_nodes.add(GpuNode(cards=2, cut=1, mig={"1g.10gb": 3, "2g.20gb": 2}))
+    shared = gpu_nodes.add(GpuNode(cards=2, replicas=4, sharing="time-slicing"))
+    published = gpu_nodes.add(GpuNode(cards=0))
+    devices.publish(api, published, cards=2)
+    ours = {mixed, shared, published}
+    nodes = [
+        msgspec.convert(each, Node, strict=False)
+        for each in api.items("/api/v1/nodes")
+        if each["metadata"]["name"] in ours
+    ]
+    slices = [
+        msgspec.convert(each, ResourceSlice, strict=False)
+        for each in api.items("/apis/resource.k8s.io/v1/resourceslices")
+    ]
+    by_name = {each.name: each for each in PLUGIN.inventory(nodes, slices)}
+    assert [card.isolation for card in by_name[mixed].cards] == [Isolation.DEVICE, Isolation.HARDWARE]
+    assert [len(card.cuts) for card in by_name[shared].cards] == [4, 4]
+    (found,) = [each for each in CLAIMS.inventory(nodes, slices) if each.name in ours]
+    assert [card.uuid for card in found.cards] == [devices.uuid(published, card) for card in (0, 1)]
+    assert {card.isolation for card in found.cards} == {Isolation.HARDWARE}
+    devices.withdraw(api, published)

@@ -1,0 +1,263 @@
+"""A real API server on what we render: it takes all of it, and refuses what our policies say it shall."""
+
+from collections.abc import Iterator
+from copy import deepcopy
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from broker.provisioners.kubernetes import names
+from broker.provisioners.kubernetes.render import access
+from broker.provisioners.kubernetes.render.lease import namespace_of
+from broker.provisioners.kubernetes.spec import ProjectSpec
+from tests.broker.provisioners.kubernetes.wanted import DRIVERS, EVERY_TEMPLATE, LEASE, PLUGIN, pods
+from tests.cluster.installed import UNSERVED, install, make, open_project, some_id
+from tests.controlplane.api import Api, Object, Refused
+from tests.controlplane.plane import ControlPlane
+
+pytestmark = pytest.mark.cluster
+HERE = "gpubroker.dev/"
+# A pod that every wall lets pass; the tests break one thing each.
+PLAIN: Object = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "probe"},
+    "spec": {
+        "automountServiceAccountToken": False,
+        "containers": [
+            {
+                "name": "main",
+                "image": "python:3",
+                "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+            }
+        ],
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": 1000,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "serviceAccountName": "tenant",
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def api(control_plane: ControlPlane) -> Api:
+    install(control_plane.api, PLUGIN)
+    return control_plane.api
+
+
+@pytest.fixture(scope="module")
+def project(api: Api) -> Iterator[ProjectSpec]:
+    project = open_project(api, PLUGIN)
+    place = f"/api/v1/namespaces/{names.namespace(project.project_id, project.slug)}"
+    refused = {"spec": {**PLAIN["spec"], "nodeName": "none"}, "metadata": PLAIN["metadata"]}
+    for _ in range(200):  # policies are enforced a moment after they are written
+        try:
+            api.say("POST", f"{place}/pods", {**PLAIN, **refused}, dryRun="All")
+        except Refused as no:
+            if "ValidatingAdmissionPolicy" in no.words:
+                break
+    else:
+        raise AssertionError("the policies are not enforced")
+    yield project
+    api.delete(place)
+
+
+def try_pod(api: Api, project: ProjectSpec, pod: Object) -> Object:
+    place = names.namespace(project.project_id, project.slug)
+    return api.say("POST", f"/api/v1/namespaces/{place}/pods", pod, dryRun="All")
+
+
+def broken(**spec: Any) -> Object:
+    pod = deepcopy(PLAIN)
+    pod["spec"].update(spec)
+    return pod
+
+
+def test_a_plain_pod_is_let_in(api: Api, project: ProjectSpec) -> None:
+    assert try_pod(api, project, PLAIN)["metadata"]["name"] == "probe"
+
+
+GPU = {"resources": {"limits": {"nvidia.com/gpu": "1"}}}
+UNWANTED = {
+    "GPUs without a lease": (
+        broken(containers=[{**PLAIN["spec"]["containers"][0], **GPU}]),
+        "carries the label gpubroker.dev/lease",
+    ),
+    "claims without a lease": (
+        broken(resourceClaims=[{"name": "c", "resourceClaimName": "c"}]),
+        "carries the label gpubroker.dev/lease",
+    ),
+    "a foreign priority": (broken(priorityClassName="system-node-critical"), "priority class is one of"),
+    "another scheduler": (broken(schedulerName="mine"), "the scheduler is default-scheduler"),
+    "a node of one's choice": (broken(nodeName="gpu-1"), "the scheduler places pods"),
+    "every taint tolerated": (broken(tolerations=[{"operator": "Exists"}]), "no toleration of every taint"),
+    "a node being cut": (
+        broken(tolerations=[{"key": f"{HERE}repartition", "operator": "Exists"}]),
+        "no toleration of every taint",
+    ),
+    "another tenant's label": (
+        {**PLAIN, "metadata": {"name": "probe", "labels": {f"{HERE}tenant": "ten_other"}}},
+        "carries the gpubroker.dev/tenant of its namespace",
+    ),
+    "another project's label": (
+        {**PLAIN, "metadata": {"name": "probe", "labels": {f"{HERE}project": "prj_other"}}},
+        "carries the gpubroker.dev/project of its namespace",
+    ),
+    "a folder of the host": (
+        broken(volumes=[{"name": "host", "hostPath": {"path": "/"}}]),
+        "no hostPath volumes",
+    ),
+    "the host's network": (broken(hostNetwork=True), "no namespaces of the host"),
+    "privilege": (
+        broken(containers=[{**PLAIN["spec"]["containers"][0], "securityContext": {"privileged": True}}]),
+        "no privileged containers",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", UNWANTED)
+def test_the_server_itself_refuses(what: str, api: Api, project: ProjectSpec) -> None:
+    pod, words = UNWANTED[what]
+    with pytest.raises(Refused) as refused:
+        try_pod(api, project, pod)
+    others = ("PodSecurity", "disallowed by cluster policy")  # walls of the server's own that came first
+    assert any(each in refused.value.words for each in (words, *others))
+
+
+@pytest.mark.parametrize("what", ["a folder of the host", "the host's network"])
+def test_our_policy_holds_even_where_the_standard_was_switched_off(
+    what: str, api: Api, project: ProjectSpec
+) -> None:
+    place = names.namespace(project.project_id, project.slug)
+    label, pod = "pod-security.kubernetes.io/enforce", deepcopy(UNWANTED[what][0])
+    api.patch(f"/api/v1/namespaces/{place}", {"metadata": {"labels": {label: "privileged"}}})
+    try:
+        with pytest.raises(Refused) as refused:
+            try_pod(api, project, pod)
+    finally:
+        api.patch(f"/api/v1/namespaces/{place}", {"metadata": {"labels": {label: "restricted"}}})
+    assert UNWANTED[what][1] in refused.value.words
+
+
+@pytest.mark.parametrize("kind", ["NodePort", "LoadBalancer", "ExternalName"])
+def test_nothing_of_a_tenant_has_an_address_outside(kind: str, api: Api, project: ProjectSpec) -> None:
+    place = names.namespace(project.project_id, project.slug)
+    spec = {"type": kind, "ports": [{"port": 80}], "externalName": "evil.example"}
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "out"}, "spec": spec}
+    with pytest.raises(Refused) as refused:
+        api.say("POST", f"/api/v1/namespaces/{place}/services", service, dryRun="All")
+    assert "ClusterIP only" in refused.value.words or "exceeded quota" in refused.value.words
+
+
+def test_our_policies_are_not_for_others(api: Api, namespace: str) -> None:
+    pod = broken(schedulerName="mine", serviceAccountName="default")
+    assert api.say("POST", f"/api/v1/namespaces/{namespace}/pods", pod, dryRun="All")
+
+
+def test_the_walls_apply_to_what_we_render_and_let_it_pass(api: Api, project: ProjectSpec) -> None:
+    for lease in EVERY_TEMPLATE.values():
+        mine = replace(lease, project=project, lease_id=some_id("lse"), metered=False)
+        for pod in pods(make(api, PLUGIN, mine)):
+            bare = {"apiVersion": "v1", "kind": "Pod", "metadata": {**pod["metadata"], "name": "p"}}
+            assert try_pod(api, project, {**bare, "spec": pod["spec"]})
+
+
+@pytest.mark.parametrize("template", EVERY_TEMPLATE)
+@pytest.mark.parametrize("driver", DRIVERS)
+def test_what_is_applied_twice_changes_nothing(
+    driver: str, template: str, api: Api, project: ProjectSpec
+) -> None:
+    lease = replace(
+        EVERY_TEMPLATE[template], project=project, lease_id=some_id("lse"), metered=False, volumes=()
+    )
+    first, again = make(api, DRIVERS[driver], lease), make(api, DRIVERS[driver], lease)
+    assert len(first) > 1
+    specs = [[each.get("spec", each.get("data")) for each in made] for made in (first, again)]
+    assert specs[0] == specs[1]
+    written = [[each["metadata"].get("generation", 1) for each in made] for made in (first, again)]
+    assert written[0] == written[1]
+
+
+def test_the_end_of_the_anchor_is_the_end_of_all(api: Api, project: ProjectSpec) -> None:
+    lease = replace(LEASE, project=project, lease_id=some_id("lse"), metered=False)
+    made = make(api, PLUGIN, lease)
+    api.delete(api.path(made[0]), propagationPolicy="Foreground")
+    for each in made:
+        api.until_gone(api.path(each))
+    assert namespace_of(lease) in api.path(made[0])
+
+
+@pytest.fixture(scope="module")
+def broker(api: Api, control_plane: ControlPlane) -> Api:
+    """Someone who may do exactly what the broker's role allows."""
+    binding = access.binding("gpubroker-tests", account="", namespace="")
+    subject = {"apiGroup": access.RBAC, "kind": "User", "name": "broker-of-the-tests"}
+    role = {**binding["roleRef"], "name": "gpubroker"}
+    api.apply({**binding, "subjects": [subject], "roleRef": role})
+    return Api(control_plane.kubeconfig("broker-of-the-tests"))
+
+
+def may(api: Api, verb: str, group: str, kinds: str, *, subresource: str = "") -> bool:
+    asked = {"verb": verb, "group": group, "resource": kinds, "subresource": subresource}
+    review = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectAccessReview",
+        "spec": {"resourceAttributes": {name: value for name, value in asked.items() if value}},
+    }
+    answer = api.say("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", review)
+    return bool(answer["status"]["allowed"])
+
+
+def test_the_broker_may_do_what_it_does(broker: Api) -> None:
+    refused = [
+        (verb, use.kinds)
+        for use in access.BROKER
+        for verb in use.verbs
+        if not may(broker, verb, use.group, use.kinds)
+    ]
+    assert refused == []
+
+
+FORBIDDEN = [
+    ("get", "", "secrets", ""),
+    ("list", "", "secrets", ""),
+    ("watch", "", "secrets", ""),
+    ("delete", "", "namespaces", ""),
+    ("delete", "", "nodes", ""),
+    ("create", "", "nodes", ""),
+    ("create", "", "pods", ""),
+    ("create", "", "pods", "exec"),
+    ("create", "", "pods", "attach"),
+    ("create", "", "pods", "portforward"),
+    ("get", "", "pods", "log"),
+    ("create", "", "pods", "binding"),
+    ("create", "", "serviceaccounts", "token"),
+    ("impersonate", "", "users", ""),
+    ("get", "", "nodes", "proxy"),
+    ("create", "rbac.authorization.k8s.io", "clusterroles", ""),
+    ("bind", "rbac.authorization.k8s.io", "clusterroles", ""),
+    ("escalate", "rbac.authorization.k8s.io", "clusterroles", ""),
+    ("create", "admissionregistration.k8s.io", "mutatingwebhookconfigurations", ""),
+    ("delete", "admissionregistration.k8s.io", "validatingadmissionpolicies", ""),
+    ("approve", "certificates.k8s.io", "signers", ""),
+    ("create", "apps", "daemonsets", ""),
+    ("create", "apiextensions.k8s.io", "customresourcedefinitions", ""),
+    ("*", "", "pods", ""),
+]
+
+
+@pytest.mark.parametrize(("verb", "group", "kinds", "subresource"), FORBIDDEN)
+def test_the_broker_may_do_nothing_else(
+    verb: str, group: str, kinds: str, subresource: str, broker: Api
+) -> None:
+    assert not may(broker, verb, group, kinds, subresource=subresource)
+
+
+def test_the_broker_can_make_a_lease_with_its_role_alone(broker: Api, project: ProjectSpec) -> None:
+    lease = replace(EVERY_TEMPLATE["jupyter"], project=project, lease_id=some_id("lse"), metered=False)
+    kinds = [each["kind"] for each in make(broker, PLUGIN, lease)]
+    assert set(kinds) >= {"ConfigMap", "StatefulSet", "Secret", "Service"}
+    assert not set(kinds) & UNSERVED
