@@ -89,6 +89,7 @@ class Shell:
     now: datetime | None = None
 
 
+BELONGS = (("/ops/nodes/", "/ops/clusters/"),)  # pages that open from an entry whose address is another's
 Entry = tuple[str, str, str]  # the name of the address, the label, the icon
 Plan = tuple[tuple[str, tuple[Entry, ...]], ...]
 TENANT_NAV: Plan = (
@@ -174,6 +175,7 @@ def links(
 
 def navigation(path: str, plan: Plan = TENANT_NAV, counts: dict[str, int] | None = None) -> tuple[Group, ...]:
     """Return the groups of the side navigation for a page at `path`; one link at most is current."""
+    path = next((path.replace(below, above, 1) for below, above in BELONGS if path.startswith(below)), path)
     current = opened(path, (address(name) for _, entries in plan for name, _, _ in entries)) or "-"
     groups = (Group(label, links(entries, path, counts, current)) for label, entries in plan)
     return tuple(group for group in groups if group.links)

@@ -40,6 +40,11 @@ def words(value: Any) -> str:
     return "" if value is None else str(value)
 
 
+def told(event: AuditEvent) -> str:
+    """Write an event's whole detail for people."""
+    return " · ".join(f"{name} {words(value)}" for name, value in event.detail.items() if words(value))
+
+
 @require_GET
 @in_tenant("audit.read")
 def page(request: Any) -> HttpResponse:
@@ -49,11 +54,9 @@ def page(request: Any) -> HttpResponse:
         rows = rows.filter(id__lt=before)
     found = list(rows[: SHOWN + 1])
     for event in found:
-        event.words = " · ".join(
-            f"{name} {words(value)}" for name, value in event.detail.items() if words(value)
-        )
+        event.words = told(event)
     older = urlencode({**asked, "before": found[SHOWN - 1].pk}) if len(found) > SHOWN else ""
-    told = {
+    shown = {
         "events": found[:SHOWN],
         "older": older,
         "asked": [(n, v, urlencode({k: w for k, w in asked.items() if k != n})) for n, v in asked.items()],
@@ -61,7 +64,7 @@ def page(request: Any) -> HttpResponse:
         "paging": bool(before),
         "call": call("audit-events", urlencode(asked)),
     }
-    return render(request, "tenants/audit.html", told)
+    return render(request, "tenants/audit.html", shown)
 
 
 @require_GET

@@ -11,6 +11,7 @@ from broker.portal.operations import OpsRequest, page
 from broker.services import upkeep
 from tenants.models import AuditEvent
 from tenants.portal.acts import call
+from tenants.portal.audit import told
 
 SHOWN = 30
 
@@ -21,7 +22,7 @@ def system(request: OpsRequest) -> HttpResponse:
     """Show proofs, hints on their way, and the operators' trail."""
     found = request.proofs = proofs.check(now=request.now)
     visits = request.GET.get("trail") == "visits"
-    told = {
+    shown = {
         "proofs": found,
         "failed": [proof for proof in found if not proof.holds],
         "upkeep": upkeep.look(now=request.now),
@@ -33,7 +34,7 @@ def system(request: OpsRequest) -> HttpResponse:
             {"url": "?trail=visits#trail", "label": "Visits", "current": visits},
         ],
     }
-    return render(request, "ops/system.html", told)
+    return render(request, "ops/system.html", shown)
 
 
 def trail(*, visits: bool) -> list[AuditEvent]:
@@ -41,7 +42,10 @@ def trail(*, visits: bool) -> list[AuditEvent]:
     rows = AuditEvent.objects.filter(actor_kind="staff")
     looked = {"action__startswith": "ops."}
     rows = rows.filter(**looked) if visits else rows.exclude(**looked)
-    return list(rows.order_by("-at", "-id")[:SHOWN])
+    found = list(rows.order_by("-at", "-id")[:SHOWN])
+    for event in found:
+        event.words = told(event)
+    return found
 
 
 @require_safe
@@ -49,5 +53,5 @@ def trail(*, visits: bool) -> list[AuditEvent]:
 def strip(request: OpsRequest) -> HttpResponse:
     """Answer with the proofs as one line, for the foot of the control room, and as the meter of every page."""
     found = proofs.check(now=request.now)
-    told = {"proofs": found, "meter": holding(found), "alone": request.headers.get("HX-Target") == "proven"}
-    return render(request, "ops/_proofs.html", told)
+    shown = {"proofs": found, "meter": holding(found), "alone": request.headers.get("HX-Target") == "proven"}
+    return render(request, "ops/_proofs.html", shown)

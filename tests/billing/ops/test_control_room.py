@@ -302,3 +302,27 @@ def asked(client: Client, path: str) -> list[str]:
     with CaptureQueriesContext(connection) as seen:
         assert client.get(path).status_code == 200
     return [query["sql"] for query in seen.captured_queries]
+
+
+def test_revenue_many_times_that_of_last_week_is_told_as_a_multiple(
+    life: Life, kestrel: Home, operator: Client
+) -> None:
+    life.lease(kestrel, world.offering("1g.10gb"))
+    life.run(3600)
+    life.clock.at += timedelta(days=7) - timedelta(hours=1)
+    life.lease(kestrel, world.offering("card"), quantity=4)
+    life.run(3600)
+    assert re.search(r"\d+ × of last Saturday, same hours", page(operator, "/ops/"))
+
+
+def test_a_node_belongs_to_the_clusters_in_the_navigation(kestrel: Home, operator: Client) -> None:
+    html = page(operator, f"/ops/nodes/{Node.objects.get().pk}/")
+    assert re.search(r'href="/ops/clusters/"[^>]*aria-current="page"', html)
+    assert not re.search(r'href="/ops/"[^>]*aria-current', html)
+
+
+def test_the_trail_tells_prices_as_prices(kestrel: Home, operator: Client) -> None:
+    offering = world.offering("card")
+    operator.post(f"/ops/offerings/{offering.pk}/", {"price": "3.10", "from": "2026-12-01T00:00"})
+    html = page(operator, "/ops/system/")
+    assert re.search(r"€3\.10<small>/h</small></span>, was <span class=\"m\">€2\.80", html)
