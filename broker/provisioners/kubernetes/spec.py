@@ -49,15 +49,15 @@ class SliceSpec:
 
 @dataclass(frozen=True, slots=True)
 class OfferingSpec:
-    """What was sold, and the part of the machine beside the card that comes with one slice."""
+    """What was sold, and what of the machine comes with a whole card; a slice brings its part of it."""
 
     gpu_model: str
     profile: str
     isolation: Isolation
     price_class: PriceClass
-    cpu_milli: int = 4000
-    memory_mib: int = 16384
-    scratch_mib: int = 51200
+    cpu_milli: int = 12_000  # eight cards leave a machine of 128 a quarter for itself
+    memory_mib: int = 98_304
+    scratch_mib: int = 204_800
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,7 @@ def pod_template(lease: LeaseSpec, program: Program, wants: Wants, *, rank: int)
         "serviceAccountName": SERVICE_ACCOUNT,
         "terminationGracePeriodSeconds": GRACE_S,
         "tolerations": [{"effect": "NoSchedule", "key": "nvidia.com/gpu", "operator": "Exists"}],
-        "volumes": _volumes(lease, program),
+        "volumes": _volumes(lease, program, node),
     }
     if wants.claim:
         spec["resourceClaims"] = [{"name": "slices", "resourceClaimName": wants.claim}]
@@ -79,10 +79,10 @@ def _only(node: str) -> Manifest:
 
 def _container(lease: LeaseSpec, program: Program, wants: Wants, rank: int) -> Manifest:
     resources: Manifest = {name: str(count) for name, count in wants.limits.items()}
-    count = len(lease.slices_on(lease.nodes[rank]))
-    resources["cpu"] = f"{lease.offering.cpu_milli * count}m"
-    resources["memory"] = f"{lease.offering.memory_mib * count}Mi"
-    resources["ephemeral-storage"] = f"{lease.offering.scratch_mib * count}Mi"
+    node = lease.nodes[rank]
+    resources["cpu"] = f"{_part(lease, node, lease.offering.cpu_milli)}m"
+    resources["memory"] = f"{_part(lease, node, lease.offering.memory_mib)}Mi"
+    resources["ephemeral-storage"] = f"{_part(lease, node, lease.offering.scratch_mib)}Mi"
     asked: Manifest = {"limits": dict(sorted(resources.items())), "requests": dict(sorted(resources.items()))}
     if wants.claim:
         asked["claims"] = [{"name": "slices"}]
@@ -113,6 +113,11 @@ def _container(lease: LeaseSpec, program: Program, wants: Wants, rank: int) -> M
     if program.template.probe:
         container |= _probes(program.template.probe)
     return container
+
+
+def _part(lease: LeaseSpec, node: str, of_a_card: int) -> int:
+    """Return what of the machine comes with the slices on a node: as much of it as they are of their cards."""
+    return max(sum(of_a_card * each.size // each.grid for each in lease.slices_on(node)), 1)
 
 
 def _literal(text: str) -> str:
@@ -146,11 +151,11 @@ def _probes(probe: Probe) -> Manifest:
     }
 
 
-def _volumes(lease: LeaseSpec, program: Program) -> list[Manifest]:
-    memory = f"{lease.offering.memory_mib // SHARED_MEMORY_PART}Mi"
+def _volumes(lease: LeaseSpec, program: Program, node: str) -> list[Manifest]:
+    memory = f"{_part(lease, node, lease.offering.memory_mib) // SHARED_MEMORY_PART}Mi"
     volumes: list[Manifest] = [{"emptyDir": {"medium": "Memory", "sizeLimit": memory}, "name": "shm"}]
     if scratch_at(lease, program):
-        size = f"{lease.offering.scratch_mib}Mi"
+        size = f"{_part(lease, node, lease.offering.scratch_mib)}Mi"
         volumes.append({"emptyDir": {"sizeLimit": size}, "name": "scratch"})
     if program.ssh_keys:
         secret = {

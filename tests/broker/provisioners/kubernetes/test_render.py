@@ -122,6 +122,12 @@ def _pin(pod: dict[str, Any]) -> str:
     return str(pinned["nodeSelectorTerms"][0]["matchFields"][0]["values"][0])
 
 
+def test_the_slices_of_a_card_together_leave_the_machine_what_a_whole_card_leaves_it() -> None:
+    (slice_of_it,), (whole,) = pods(rendered(LEASE)), pods(rendered(replace(GANG, slices=GANG.slices[:1])))
+    asked = [pod["spec"]["containers"][0]["resources"]["requests"]["cpu"] for pod in (slice_of_it, whole)]
+    assert asked == ["1500m", "12000m"]
+
+
 def test_a_spot_lease_yields() -> None:
     spot = replace(LEASE, offering=replace(LEASE.offering, price_class=PriceClass.SPOT))
     assert pods(rendered(spot))[0]["spec"]["priorityClassName"] == "gpub-spot"
