@@ -1,0 +1,224 @@
+"""GPU nodes that are not there, looking as NVIDIA's operator leaves real ones."""
+
+import json
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tests.controlplane.api import Api, Object, Refused
+from tests.controlplane.commands import POWERED
+from tests.controlplane.kubelets import SICK
+from tests.controlplane.mig_manager import CLIENTS, CONFIG, LAYOUTS, MANNERS, STATE, TAKES
+
+GPU = "nvidia.com/gpu"
+
+
+@dataclass(frozen=True)
+class Card:
+    """What feature discovery says about the cards of a node."""
+
+    product: str = "NVIDIA-H100-80GB-HBM3"
+    memory_mib: int = 81559
+    family: str = "hopper"
+    compute: str = "9.0"
+    mig_capable: bool = True
+
+
+H100 = Card()
+A100 = Card("NVIDIA-A100-SXM4-80GB", 81920, "ampere", "8.0")
+L40S = Card("NVIDIA-L40S", 46068, "ada-lovelace", "8.9", mig_capable=False)
+
+
+@dataclass(frozen=True)
+class GpuNode:
+    """A node to add: its cards, and how they are shared."""
+
+    cards: int = 8
+    card: Card = H100
+    # What the node gives in MIG devices, {"1g.10gb": 14}; the cards that are cut no longer count as whole ones.
+    mig: Mapping[str, int] = field(default_factory=dict)
+    strategy: str = "mixed"  # or single: slices are given as whole cards, or none
+    cut: int = 0  # how many of the cards are cut
+    replicas: int = 1
+    sharing: str = "none"  # or time-slicing, mps
+    renamed: bool = True  # replicas are given as …/gpu.shared
+    labels: Mapping[str, str] = field(default_factory=dict)
+    # The mig-manager's: what each layout gives, {"all-1g.10gb": {"nvidia.com/mig-1g.10gb": 56}}, and its manners.
+    layouts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    manners: str = "obeys"
+    takes: str = "200ms"
+
+    def gives(self) -> dict[str, str]:
+        """Return the extended resources that its device plugin offers."""
+        suffix = ".shared" if self.replicas > 1 and self.renamed else ""
+        whole = (self.cards - self.cut) * self.replicas
+        if self.strategy == "single" and self.mig:
+            return {GPU + suffix: str(sum(self.mig.values()) * self.replicas)}
+        slices = {f"nvidia.com/mig-{name}{suffix}": str(n * self.replicas) for name, n in self.mig.items()}
+        return {GPU + suffix: str(whole), **slices}
+
+    def discovered(self) -> dict[str, str]:
+        """Return the labels of feature discovery."""
+        single = next(iter(self.mig), "") if self.strategy == "single" else ""
+        product = self.card.product + (f"-MIG-{single}" if single else "")
+        product += "-SHARED" if self.replicas > 1 and not self.renamed else ""
+        major, minor = self.card.compute.split(".")
+        found = {
+            "gpu.present": "true",
+            "gpu.product": product,
+            "gpu.count": self.gives()[GPU] if single else str(self.cards),
+            "gpu.memory": str(self.card.memory_mib),
+            "gpu.family": self.card.family,
+            "gpu.machine": "played-server",
+            "gpu.mode": "compute",
+            "gpu.compute.major": major,
+            "gpu.compute.minor": minor,
+            "gpu.replicas": str(self.replicas),
+            "gpu.sharing-strategy": self.sharing,
+            "mig.capable": str(self.card.mig_capable).lower(),
+            "mig.strategy": self.strategy,
+            "cuda.driver-version.full": "580.95.05",
+            "cuda.runtime-version.full": "13.0",
+            **{f"gpu.deploy.{client}": "true" for client in CLIENTS},
+        }
+        for name, count in self.mig.items():
+            compute, memory = (int(part) for part in re.findall(r"\d+", name)[:2])
+            found |= {
+                f"mig-{name}.count": str(count),
+                f"mig-{name}.product": f"{self.card.product}-MIG-{name}",
+                f"mig-{name}.memory": str(memory * 1024 * 95 // 100),
+                f"mig-{name}.slices.gi": str(compute),
+                f"mig-{name}.slices.ci": str(compute),
+                f"mig-{name}.replicas": str(self.replicas),
+                f"mig-{name}.sharing-strategy": self.sharing,
+            }
+        return {f"nvidia.com/{label}": value for label, value in found.items()}
+
+    def manifest(self, name: str) -> Object:
+        """Return the node as its kubelet registers it."""
+        room = {"cpu": "128", "memory": "1Ti", "pods": "250", "ephemeral-storage": "4Ti", **self.gives()}
+        mig = {STATE: "success"} if self.layouts else {}
+        return {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {
+                "name": name,
+                "labels": {
+                    "kubernetes.io/hostname": name,
+                    "kubernetes.io/os": "linux",
+                    "kubernetes.io/arch": "amd64",
+                    POWERED: "true",
+                    **self.discovered(),
+                    **mig,
+                    **self.labels,
+                },
+                "annotations": {
+                    LAYOUTS: json.dumps(self.layouts),
+                    MANNERS: self.manners,
+                    TAKES: self.takes,
+                },
+            },
+            "status": {
+                "capacity": room,
+                "allocatable": room,
+                "nodeInfo": {
+                    "architecture": "amd64",
+                    "bootID": name,
+                    "containerRuntimeVersion": "containerd://2.1.4",
+                    "kernelVersion": "6.8.0-played",
+                    "kubeProxyVersion": "",
+                    "kubeletVersion": "v1.36.3",
+                    "machineID": name,
+                    "operatingSystem": "linux",
+                    "osImage": "Played Linux",
+                    "systemUUID": name,
+                },
+            },
+        }
+
+
+def ready(node: Object) -> str:
+    """Return a node's condition Ready: True, False or Unknown; empty before it first reports."""
+    conditions = node.get("status", {}).get("conditions", [])
+    return next((str(one["status"]) for one in conditions if one["type"] == "Ready"), "")
+
+
+class Nodes:
+    """The nodes that a test adds, and what happens to them."""
+
+    def __init__(self, api: Api, prefix: str) -> None:
+        self.api, self.prefix = api, prefix
+        self.names: list[str] = []
+
+    def add(self, node: GpuNode | None = None, *, name: str = "") -> str:
+        """Add a node, wait until pods can be placed on it, and return its name."""
+        name = name or f"{self.prefix}-{len(self.names)}"
+        self.names.append(name)
+        self.api.create((node or GpuNode()).manifest(name))
+        # Its lease first: until then nobody plays it. Its taints last: until then the scheduler passes it by.
+        self.api.until(f"/api/v1/nodes/{name}", lambda seen: ready(seen) == "True" and not _taints(seen))
+        return name
+
+    def see(self, name: str) -> Object:
+        return self.api.get(f"/api/v1/nodes/{name}")
+
+    def until(self, name: str, state: str, *, within: float = 60) -> Object:
+        """Wait until the cluster believes a node Ready, or not."""
+        return self.api.until(f"/api/v1/nodes/{name}", lambda seen: ready(seen) == state, within=within)
+
+    def power(self, name: str, *, on: bool) -> None:
+        """Cut a node's power or give it back; the cluster notices by its silence."""
+        self._change(name, {"metadata": {"labels": {POWERED: "true" if on else None}}})
+
+    def sicken(self, name: str, *, sick: bool = True) -> None:
+        """Let a node report itself that it is not ready, or that it is again."""
+        self._change(name, {"metadata": {"annotations": {SICK: "true" if sick else None}}})
+
+    def give(self, name: str, **resources: int) -> None:
+        """Let the device plugin report other numbers: give(node, **{"nvidia.com/gpu": 7})."""
+        numbers = {resource: str(count) for resource, count in resources.items()}
+        self._change(name, {"status": {"allocatable": numbers}}, "/status")
+
+    def lay_out(self, name: str, layout: str) -> None:
+        """Ask the node's mig-manager for a layout."""
+        self._change(name, {"metadata": {"labels": {CONFIG: layout}}})
+
+    def state_of_layout(self, name: str) -> str:
+        return str(self.see(name)["metadata"]["labels"].get(STATE, ""))
+
+    def remove(self, name: str) -> None:
+        """Take a node away, as an administrator does."""
+        try:
+            self.api.delete(f"/api/v1/nodes/{name}")
+        except Refused as refused:
+            if refused.status != 404:
+                raise
+
+    def clear(self) -> None:
+        """Remove what is left of the test's nodes, and the pods that nobody would end on them."""
+        for name in self.names:
+            for pod in self.api.items("/api/v1/pods", fieldSelector=f"spec.nodeName={name}"):
+                _drop(self.api, pod)
+            self.remove(name)
+
+    def _change(self, name: str, body: Object, part: str = "") -> None:
+        self.api.patch(f"/api/v1/nodes/{name}{part}", body)
+
+
+def _taints(node: Object) -> list[Object]:
+    return [
+        taint for taint in node["spec"].get("taints", []) if taint["key"].startswith("node.kubernetes.io/")
+    ]
+
+
+def _drop(api: Api, pod: Object) -> None:
+    path = api.path({**pod, "apiVersion": "v1", "kind": "Pod"})
+    for _ in range(3):
+        try:
+            api.patch(path, {"metadata": {"finalizers": None}})
+            api.delete(path, {"gracePeriodSeconds": 0})
+        except Refused as refused:
+            if refused.status == 404:
+                return
+            time.sleep(0.05)

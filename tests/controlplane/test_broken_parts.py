@@ -1,0 +1,59 @@
+"""Parts that are killed, hang or forget, each in a cluster of the test's own."""
+
+import time
+
+import pytest
+import urllib3
+
+from tests.controlplane.api import Refused
+from tests.controlplane.fixtures import OwnControlPlane
+from tests.controlplane.manifests import pod
+from tests.controlplane.nodes import Nodes
+from tests.controlplane.plane import API, ETCD, KUBELETS, ControlPlane
+
+
+@pytest.fixture
+def cluster(own_control_plane: OwnControlPlane) -> ControlPlane:
+    return own_control_plane()
+
+
+def test_a_killed_api_server_comes_back_with_everything_and_ends_old_watches(cluster: ControlPlane) -> None:
+    api = cluster.api
+    api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kept"}})
+    seen = api.get("/api/v1/namespaces")["metadata"]["resourceVersion"]
+    cluster.kill(API)
+    with pytest.raises(urllib3.exceptions.HTTPError):
+        api.get("/api/v1/namespaces/kept")
+    cluster.restart(API)
+    assert api.get("/api/v1/namespaces/kept")
+    for number in range(3):
+        api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": f"later-{number}"}})
+    cluster.compact()
+    cluster.restart(API)
+    events = list(api.watch("/api/v1/namespaces", seconds=5, resourceVersion=seen))
+    assert events[0]["type"] == "ERROR"
+    assert events[0]["object"]["code"] == 410
+
+
+def test_without_etcd_nothing_can_be_written_and_with_it_all_goes_on(cluster: ControlPlane) -> None:
+    cluster.pause(ETCD)
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "patient"}}
+    with pytest.raises(Refused) as refused:
+        cluster.api.say("POST", "/api/v1/namespaces", namespace, timeout="1s")
+    assert refused.value.status == 504
+    cluster.resume(ETCD)
+    cluster.api.until("/api/v1/namespaces/default", lambda seen: True)
+    assert cluster.api.apply(namespace)["status"]["phase"] == "Active"
+
+
+def test_dead_kubelets_start_nothing_and_living_ones_catch_up(cluster: ControlPlane) -> None:
+    nodes = Nodes(cluster.api, "node")
+    name = nodes.add()
+    cluster.kill(KUBELETS)
+    cluster.api.create(pod("waits", "default", node=name))
+    path = "/api/v1/namespaces/default/pods/waits"
+    cluster.api.until(path, lambda seen: "nodeName" in seen["spec"])
+    time.sleep(1)
+    assert cluster.api.get(path)["status"]["phase"] == "Pending"
+    cluster.run(KUBELETS)
+    cluster.api.until(path, lambda seen: seen["status"]["phase"] == "Running", within=60)

@@ -1,0 +1,82 @@
+"""Where the programs are looked for, and what a machine without them is told."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.controlplane import binaries, build
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Look at a cache of this test's own, and at copies of the pins."""
+    monkeypatch.delenv("CONTROLPLANE", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    for module in binaries.modules():
+        shutil.copytree(binaries.HERE / module, tmp_path / "pins" / module)
+    monkeypatch.setattr(binaries, "HERE", tmp_path / "pins")
+    return tmp_path
+
+
+def test_another_pin_is_another_folder(elsewhere: Path) -> None:
+    before = {module: binaries.kept(module) for module in binaries.modules()}
+    with (elsewhere / "pins/etcd/go.sum").open("a") as pins:
+        pins.write("example.org/new v1.0.0 h1:one=\n")
+    after = {module: binaries.kept(module) for module in binaries.modules()}
+    assert before.keys() >= {"etcd", "kubernetes", "kwok"}
+    assert {module for module in before if before[module] != after[module]} == {"etcd"}
+
+
+def test_what_is_in_the_cache_is_found_and_what_is_not_is_named(elsewhere: Path) -> None:
+    assert "kwok" in binaries.missing()
+    program = binaries.kept("kwok") / "kwok"
+    program.parent.mkdir(parents=True)
+    program.touch(mode=0o755)
+    assert binaries.find("kwok") == program
+    assert "kwok" not in binaries.missing()
+
+
+def test_kubernetes_is_told_its_version_and_etcd_needs_none() -> None:
+    assert "gitVersion=v1.36." in build.linker_flags("kubernetes")
+    assert "gitMinor=36" in build.linker_flags("kubernetes")
+    assert build.linker_flags("etcd") == "-s -w"
+
+
+def test_without_go_the_way_to_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "which", lambda *_, **__: None)
+    with pytest.raises(SystemExit, match="Install Go 1\\.26 or newer"):
+        build.need_go()
+
+
+def test_an_old_go_is_named_with_its_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    old = tmp_path / "go"
+    old.write_text("#!/bin/sh\necho go1.19.8\n")
+    old.chmod(0o755)
+    monkeypatch.setattr(shutil, "which", lambda *_, **__: str(old))
+    with pytest.raises(SystemExit, match=r"is go1\.19\.8"):
+        build.need_go()
+
+
+def test_a_machine_without_the_programs_leaves_the_tests_out_and_says_so_once(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "tests/controlplane/test_dra.py"],
+        cwd=CHECKOUT,
+        env={
+            **{name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "TEST_"))},
+            "CONTROLPLANE": str(tmp_path),
+        },
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 5, done.stdout  # nothing was run
+    told = [line for line in done.stdout.splitlines() if "make controlplane" in line and "cluster" in line]
+    assert told == [
+        "left out: what speaks to a cluster: no Kubernetes control plane; make controlplane adds it"
+    ]

@@ -1,0 +1,131 @@
+"""What a cluster refuses: by policy, by quota, by right. Kwok has no say in any of it."""
+
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from tests.controlplane.api import Api, Object, Refused
+from tests.controlplane.manifests import pod
+from tests.controlplane.nodes import GpuNode, Nodes
+from tests.controlplane.plane import ControlPlane
+
+ADMISSION = "admissionregistration.k8s.io/v1"
+
+
+def policy(name: str, namespace: str) -> list[Object]:
+    """Refuse pods without a label, in one namespace."""
+    here = {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
+    rules = [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}]
+    expression = "'example/lease' in object.metadata.?labels.orValue({})"
+    return [
+        {
+            "apiVersion": ADMISSION,
+            "kind": "ValidatingAdmissionPolicy",
+            "metadata": {"name": name},
+            "spec": {
+                "failurePolicy": "Fail",
+                "matchConstraints": {"resourceRules": rules, "namespaceSelector": here},
+                "validations": [{"expression": expression, "message": "every pod here belongs to a lease"}],
+            },
+        },
+        {
+            "apiVersion": ADMISSION,
+            "kind": "ValidatingAdmissionPolicyBinding",
+            "metadata": {"name": name},
+            "spec": {"policyName": name, "validationActions": ["Deny"]},
+        },
+    ]
+
+
+def refusal(api: Api, manifest: Object) -> Refused | None:
+    try:
+        api.say("POST", api.path(manifest, named=False), manifest, dryRun="All")
+    except Refused as refused:
+        return refused
+    return None
+
+
+def test_an_admission_policy_refuses_in_its_own_words(control_plane: ControlPlane, namespace: str) -> None:
+    api = control_plane.api
+    for manifest in policy(namespace, namespace):
+        api.create(manifest)
+    bare, end = pod("bare", namespace), time.monotonic() + 20
+    while (refused := refusal(api, bare)) is None and time.monotonic() < end:
+        time.sleep(0.05)  # a policy holds some moments after it is written
+    assert refused is not None
+    assert refused.status == 422
+    assert "every pod here belongs to a lease" in refused.words
+    bare["metadata"]["labels"] = {"example/lease": "lse_1"}
+    assert refusal(api, bare) is None
+    for manifest in policy(namespace, namespace):
+        api.delete(api.path(manifest))
+
+
+def test_network_policies_are_accepted_and_kept(control_plane: ControlPlane, namespace: str) -> None:
+    api = control_plane.api
+    manifest = {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": {"name": "default-deny", "namespace": namespace},
+        "spec": {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]},
+    }
+    api.apply(manifest)
+    assert api.get(api.path(manifest))["spec"] == manifest["spec"]
+
+
+def test_a_restricted_namespace_refuses_a_privileged_pod(control_plane: ControlPlane, namespace: str) -> None:
+    api = control_plane.api
+    enforce = {"pod-security.kubernetes.io/enforce": "restricted"}
+    api.patch(f"/api/v1/namespaces/{namespace}", {"metadata": {"labels": enforce}})
+    assert refusal(api, pod("fine", namespace)) is None
+    bad = pod("bad", namespace)
+    bad["spec"]["containers"][0]["securityContext"] = {"privileged": True}
+    refused = refusal(api, bad)
+    assert refused is not None
+    assert refused.status == 403
+    assert "privileged" in refused.words
+
+
+def test_a_quota_holds_against_forty_at_once(
+    control_plane: ControlPlane, gpu_nodes: Nodes, namespace: str
+) -> None:
+    api, node = control_plane.api, gpu_nodes.add(GpuNode(cards=8))
+    quota: Object = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "hard", "namespace": namespace},
+        "spec": {"hard": {"requests.nvidia.com/gpu": "7"}},
+    }
+    api.create(quota)
+    api.until(api.path(quota), lambda seen: "hard" in seen["status"])
+
+    def create(number: int) -> str:
+        one = pod(f"pod-{number}", namespace, node=node, limits={"nvidia.com/gpu": "1"})
+        try:
+            api.create(one)
+        except Refused as refused:
+            return "exceeded quota" if "exceeded quota" in refused.words else str(refused)
+        return "created"
+
+    with ThreadPoolExecutor(8) as pool:
+        answers = Counter(pool.map(create, range(40)))
+    assert answers == {"created": 7, "exceeded quota": 33}
+
+
+@pytest.mark.parametrize("verb", ["GET", "DELETE"])
+def test_a_user_without_rights_is_told_no(control_plane: ControlPlane, namespace: str, verb: str) -> None:
+    nobody = Api(control_plane.kubeconfig("nobody", "strangers"))
+    with pytest.raises(Refused, match="nobody") as refused:
+        nobody.say(verb, f"/api/v1/namespaces/{namespace}/pods")
+    assert refused.value.status == 403
+
+
+def test_a_service_accounts_token_is_who_it_says(control_plane: ControlPlane, namespace: str) -> None:
+    asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+    path = f"/api/v1/namespaces/{namespace}/serviceaccounts/default/token"
+    token = control_plane.api.say("POST", path, asked)["status"]["token"]
+    account = Api(control_plane.kubeconfig_of_token(token))
+    with pytest.raises(Refused, match=f"system:serviceaccount:{namespace}:default"):
+        account.get("/api/v1/nodes")

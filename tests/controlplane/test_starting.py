@@ -1,0 +1,59 @@
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.controlplane import plane
+from tests.controlplane.fixtures import OwnControlPlane
+from tests.controlplane.plane import ControlPlane, NotStarted
+
+GOAL_S = 6.0
+
+
+def crowding() -> float:
+    """Tell how many want each processor; a start on a crowded machine takes that much longer."""
+    return max(1.0, os.getloadavg()[0] / len(os.sched_getaffinity(0)))
+
+
+def test_all_five_parts_are_up_within_six_seconds(own_control_plane: OwnControlPlane) -> None:
+    crowd, began = crowding(), time.monotonic()
+    cluster = own_control_plane()
+    took = time.monotonic() - began
+    assert took <= GOAL_S * crowd
+    assert all(process.alive for process in cluster.processes.values())
+    assert len(cluster.processes) == 5
+
+
+def test_two_clusters_at_once_share_no_port_and_no_object(own_control_plane: OwnControlPlane) -> None:
+    first, second = own_control_plane(), own_control_plane()
+    first.api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "only-here"}})
+    assert second.api.find("/api/v1/namespaces/only-here") is None
+    systems = [one.api.get("/api/v1/namespaces/kube-system")["metadata"]["uid"] for one in (first, second)]
+    assert systems[0] != systems[1]
+
+
+@pytest.mark.cluster
+def test_stopping_leaves_no_process_and_no_file() -> None:
+    with ControlPlane() as cluster:
+        pids = [process.popen.pid for process in cluster.processes.values()]
+        assert all(Path(f"/proc/{pid}").exists() for pid in pids)
+    assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
+    assert not cluster.folder.exists()
+
+
+@pytest.mark.cluster
+def test_a_taken_port_is_said_in_the_parts_own_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    with ControlPlane() as cluster:
+        taken = cluster.places.api
+        ports = iter((plane.free_port(), plane.free_port(), taken, *(plane.free_port() for _ in range(3))))
+        monkeypatch.setattr(plane, "free_port", lambda: next(ports))
+        with pytest.raises(NotStarted, match="kube-apiserver ended"), ControlPlane():
+            pass
+
+
+def test_what_is_not_built_says_how_to_build_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("CONTROLPLANE", str(tmp_path))
+    with pytest.raises(NotStarted, match="make controlplane"), ControlPlane(within=tmp_path):
+        pass
+    assert list(tmp_path.iterdir()) == []
