@@ -1,4 +1,5 @@
 from broker.models.allocations import Allocation
+from broker.models.clusters import ClusterCredential, ClusterObject, ClusterWatch
 from broker.models.inventory import (
     Cluster,
     Gpu,
@@ -17,6 +18,9 @@ from broker.models.transitions import Transition
 __all__ = [
     "Allocation",
     "Cluster",
+    "ClusterCredential",
+    "ClusterObject",
+    "ClusterWatch",
     "Gpu",
     "GpuModel",
     "Health",

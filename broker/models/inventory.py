@@ -40,7 +40,10 @@ class Cluster(models.Model):
     id = models.CharField(primary_key=True, max_length=ID_LENGTH, default=cluster_id)
     name = models.CharField(max_length=60, unique=True)
     region = models.CharField(max_length=60)
-    provisioner = models.CharField(max_length=20, default="simulated")
+    provisioner = models.CharField(max_length=20, default="simulated")  # a key of settings.PROVISIONERS
+    driver = models.CharField(max_length=20, blank=True, default="")  # how its pods ask for slices
+    driver_options = models.JSONField(default=dict)  # how that driver is set up there
+    address = models.CharField(max_length=300, blank=True, default="")  # its API's, for people to see
     # Whether its owner lets two tenants share one card of class soft or none.
     shares_soft_cards = models.BooleanField(default=False)
     created_at = models.DateTimeField()

@@ -15,6 +15,10 @@ class Slice:
     profile: str
     start: int
     size: int
+    host: str = ""  # the node's name in its cluster
+    uuid: str = ""  # the card's
+    grid: int = 0  # units of the whole card
+    memory_gb: int = 0  # of the whole card
 
 
 @dataclass(frozen=True)
@@ -28,6 +32,15 @@ class Order:
     image: str
     command: str
     slices: tuple[Slice, ...]
+    cluster: str = ""  # the id of the cluster it was placed in
+    provisioner: str = ""  # that cluster's, a key of settings.PROVISIONERS
+    tenant_id: str = ""
+    project_id: str = ""
+    gpu_model: str = ""
+    profile: str = ""
+    isolation: str = ""
+    price_class: str = ""
+    paid_until: datetime | None = None  # nothing runs on after this, even if nobody is left to stop it
 
 
 class Seen(StrEnum):

@@ -5,16 +5,14 @@ Load under the tenant's wall; act with no transaction open; apply if the row is 
 
 from contextlib import suppress
 from datetime import datetime, timedelta
-from functools import cache
-from typing import cast
 
 from django.conf import settings
 from django.db.models import F, Q
-from django.utils.module_loading import import_string
 
 from broker.domain.states import Condition, EndReason, LeaseState
 from broker.models import Lease, StaleLease
 from broker.provisioners.base import Observation, Order, Provisioner, Seen, Unanswered, order_name
+from broker.services import clusters
 from broker.services.capacity import pool_of
 from broker.services.leases import ending, growing, placing
 from broker.services.leases.orders import order_of
@@ -29,16 +27,6 @@ BATCH = 500
 LOST_AFTER = timedelta(seconds=30)  # how long a node may be silent before its leases end
 S = LeaseState
 Hint = tuple[str, str, str]  # task, subject, tenant
-
-
-@cache
-def _named(path: str) -> Provisioner:
-    return cast(Provisioner, import_string(path)())
-
-
-def provisioner() -> Provisioner:
-    """Return the provisioner of settings.PROVISIONER."""
-    return _named(settings.PROVISIONER)
 
 
 def step(lease_id: str, tenant_id: str, *, now: datetime) -> None:
@@ -88,16 +76,19 @@ def _work(lease: Lease, order: Order, now: datetime) -> None:
             Lease.objects.filter(pk=lease.pk, claimed_until=now + CLAIM).update(claimed_until=None, tries=0)
     if outdated:  # it ended, or is placed anew, while we made it
         with suppress(Unanswered):
-            provisioner().remove(order, now=now)
+            clusters.provisioner_of(order).remove(order, now=now)
 
 
 def _act(lease: Lease, order: Order, now: datetime) -> Observation:
     """Ask the cluster for what the lease's state wants; no transaction is open."""
-    acts = {S.PROVISIONING: provisioner().ensure, S.RELEASING: provisioner().remove}
+    provisioner = clusters.provisioner_of(order)
+    acts = {S.PROVISIONING: provisioner.ensure, S.RELEASING: provisioner.remove}
     try:
-        return acts.get(S(lease.state), provisioner().observe)(order, now=now)
+        return acts.get(S(lease.state), provisioner.observe)(order, now=now)
     except Unanswered as silence:
-        return Observation(Seen.PENDING, f"the cluster does not answer: {silence}")
+        text = f"the cluster does not answer: {silence}"
+        again_in_s = silence.again_in_s or Observation.again_in_s
+        return Observation(Seen.PENDING, text, again_in_s=again_in_s)
 
 
 def _apply(lease: Lease, observation: Observation, now: datetime) -> None:
@@ -254,12 +245,19 @@ def _queues() -> list[Hint]:
 
 def remove_orphans(*, now: datetime) -> int:
     """Take down whatever the cluster runs that no live lease accounts for; return how many."""
-    there = provisioner().names()
-    # Looked up after the cluster was: what was made in between cannot be mistaken for an orphan.
-    with as_sweep():
-        held = Lease.objects.holding().values_list("id", "generation")
-        live = {order_name(lease_id, generation) for lease_id, generation in held}
-    orphans = [name for name in there if name not in live]
-    for name in orphans:
-        provisioner().remove_named(name, now=now)
+    return sum(_remove_orphans_of(provisioner, now) for provisioner in clusters.provisioners())
+
+
+def _remove_orphans_of(provisioner: Provisioner, now: datetime) -> int:
+    try:
+        there = provisioner.names()
+        # Looked up after the cluster was: what was made in between cannot be mistaken for an orphan.
+        with as_sweep():
+            held = Lease.objects.holding().values_list("id", "generation")
+            live = {order_name(lease_id, generation) for lease_id, generation in held}
+        orphans = [name for name in there if name not in live]
+        for name in orphans:
+            provisioner.remove_named(name, now=now)
+    except Unanswered:  # another cluster's orphans need not wait for this one
+        return 0
     return len(orphans)

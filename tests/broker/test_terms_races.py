@@ -9,7 +9,7 @@ from broker.domain.states import EndReason, LeaseState
 from broker.models import Lease
 from broker.provisioners.base import Observation, Order
 from broker.provisioners.simulated import SimulatedProvisioner
-from broker.services import reconcile
+from broker.services import clusters
 from broker.services.leases import ending, growing, placing
 from tenants.models import QuotaKind
 from tenants.services.walls import as_tenant
@@ -52,7 +52,7 @@ def test_an_extension_while_the_cluster_makes_it_counts(
                 grow(life, kestrel, lease)
             return seen
 
-    monkeypatch.setattr(reconcile, "provisioner", ExtendedMeanwhile)
+    monkeypatch.setattr(clusters, "simulated", ExtendedMeanwhile)
     life.run(30)
     after = fresh(lease)
     assert grown

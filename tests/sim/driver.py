@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 
 from broker.domain.states import EndReason
 from broker.models import Gpu, Health, Lease, Node, NodeState
-from broker.services import capacity, inventory, reconcile
+from broker.services import capacity, clusters, inventory, reconcile
 from broker.services.inventory import Rack
 from broker.services.leases import ending, growing, ticks
 from broker.services.leases.placing import PATIENCE
@@ -193,12 +193,12 @@ def simulated(seed: int) -> Iterator[Sim]:
     with clock.standing_at(NOW) as standing, ids.counted(f"sim {seed}"):
         sim = Sim(seed, standing)
         cluster = FaultyCluster(sim.faults, sim.meanwhile)
-        before, reconcile.provisioner = reconcile.provisioner, lambda: cluster
+        before, clusters.simulated = clusters.simulated, lambda: cluster
         try:
             with doorbell.heard_by(sim.hear):
                 yield sim
         finally:
-            reconcile.provisioner = before
+            clusters.simulated = before
 
 
 def live_and_rest(sim: Sim, *, steps: int) -> None:

@@ -1,16 +1,24 @@
 """A lease as its provisioner sees it."""
 
+from datetime import timedelta
+
+from django.conf import settings
+
+from broker.domain.gpu_models import NOTIONAL_GRID
 from broker.models import Allocation, Lease
 from broker.provisioners.base import Order, Slice, order_name
+from broker.services.leases import growing
 
 
 def order_of(lease: Lease) -> Order:
     """Load what the provisioner must know of the lease's present generation; one query."""
-    held = (
+    held = list(
         Allocation.objects.filter(lease=lease, released_at=None)
-        .select_related("gpu")
+        .select_related("gpu__node__cluster", "gpu__gpu_model")
         .order_by("gpu_id", "placement")
     )
+    cluster = held[0].gpu.node.cluster if held else None
+    soon = timedelta(seconds=settings.PROVISION_TIMEOUT_S)  # its time runs from when it is active
     return Order(
         name=order_name(lease.pk, lease.generation),
         lease_id=lease.pk,
@@ -18,10 +26,29 @@ def order_of(lease: Lease) -> Order:
         placed_at=lease.at,
         image=lease.image,
         command=lease.command,
-        slices=tuple(
-            Slice(
-                a.gpu.node_id, a.gpu_id, a.profile, a.placement.lower, a.placement.upper - a.placement.lower
-            )
-            for a in held
-        ),
+        slices=tuple(_slice(each) for each in held),
+        cluster=cluster.pk if cluster else "",
+        provisioner=cluster.provisioner if cluster else "",
+        tenant_id=lease.tenant_id,
+        project_id=lease.project_id,
+        gpu_model=lease.offering.gpu_model_id,
+        profile=lease.offering.profile,
+        isolation=lease.offering.isolation,
+        price_class=lease.offering.price_class,
+        paid_until=lease.ends_at or growing.end_of(lease, lease.at + soon),
+    )
+
+
+def _slice(held: Allocation) -> Slice:
+    gpu, start = held.gpu, held.placement.lower
+    return Slice(
+        gpu.node_id,
+        gpu.pk,
+        held.profile,
+        start,
+        held.placement.upper - start,
+        host=gpu.node.name,
+        uuid=gpu.uuid,
+        grid=gpu.gpu_model.memory_grid or NOTIONAL_GRID,
+        memory_gb=gpu.gpu_model.memory_gb,
     )

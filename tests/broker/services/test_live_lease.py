@@ -9,7 +9,7 @@ from broker.domain.states import EndReason, LeaseState
 from broker.models import Gpu, Health, Lease, Node, NodeState, SimulatedPod, StaleLease
 from broker.provisioners.base import Observation, Order, Seen, Unanswered
 from broker.provisioners.simulated import SimulatedProvisioner
-from broker.services import inventory, reconcile
+from broker.services import clusters, inventory, reconcile
 from broker.services.inventory import Rack
 from broker.services.leases import ending
 from broker.services.reconcile import CLAIM, DEADLY, LOST_AFTER
@@ -61,7 +61,7 @@ class Cluster(SimulatedProvisioner):
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
     cluster = Cluster()
-    monkeypatch.setattr(reconcile, "provisioner", lambda: cluster)
+    monkeypatch.setattr(clusters, "simulated", lambda: cluster)
     return cluster
 
 

@@ -1,0 +1,38 @@
+"""Which provisioner makes a lease real: its cluster's own, so one product may have simulated and real clusters."""
+
+from collections.abc import Callable
+from functools import cache
+from typing import cast
+
+from django.conf import settings
+from django.utils.module_loading import import_string
+
+from broker.models import Cluster
+from broker.provisioners.base import Order, Provisioner
+
+
+@cache
+def _named(path: str) -> Provisioner:
+    return cast(Provisioner, import_string(path)())
+
+
+@cache
+def _of_cluster(path: str, cluster_id: str) -> Provisioner:
+    return cast(Callable[[str], Provisioner], import_string(path))(cluster_id)
+
+
+def simulated() -> Provisioner:
+    """Return the provisioner of every cluster that has none of its own: settings.PROVISIONER."""
+    return _named(settings.PROVISIONER)
+
+
+def provisioner_of(order: Order) -> Provisioner:
+    """Return the provisioner of the cluster an order was placed in."""
+    path = settings.PROVISIONERS.get(order.provisioner)
+    return _of_cluster(path, order.cluster) if path else simulated()
+
+
+def provisioners() -> list[Provisioner]:
+    """Return one for every cluster that has its own, and the one that all others share."""
+    own = Cluster.objects.filter(provisioner__in=settings.PROVISIONERS).order_by("id")
+    return [simulated()] + [_of_cluster(settings.PROVISIONERS[each.provisioner], each.pk) for each in own]
