@@ -1,0 +1,47 @@
+"""Operators are appointed from the machine itself: the first one has nobody to ask."""
+
+from io import StringIO
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from tenants.models import AuditEvent, User
+from tenants.services import walls
+
+EMAIL = "Ada@example.org"
+
+
+@pytest.fixture
+def ada(db: None) -> User:
+    return User.objects.create_user(EMAIL)
+
+
+def say(*words: str) -> str:
+    said = StringIO()
+    call_command("operator", *words, stdout=said)
+    return said.getvalue().strip()
+
+
+def trail() -> list[tuple[str, str, str]]:
+    with walls.as_staff():
+        found = AuditEvent.objects.filter(action__startswith="operators.").order_by("at", "id")
+        return list(found.values_list("action", "actor_kind", "subject_label"))
+
+
+def test_an_operator_comes_and_goes_and_each_step_is_in_the_trail_once(ada: User) -> None:
+    assert say("appoint", EMAIL) == f"{EMAIL} is an operator."
+    assert say("appoint", EMAIL) == f"{EMAIL} is an operator, as before."
+    ada.refresh_from_db()
+    assert ada.is_staff
+    assert say("dismiss", EMAIL) == f"{EMAIL} is no operator."
+    ada.refresh_from_db()
+    assert not ada.is_staff
+    assert trail() == [
+        ("operators.appoint", "system", ada.email),
+        ("operators.dismiss", "system", ada.email),
+    ]
+
+
+def test_whoever_has_not_signed_up_is_told_to(db: None) -> None:
+    with pytest.raises(CommandError, match=r"Nobody here has the address .* Sign up in the portal first"):
+        say("appoint", "nobody@example.org")
