@@ -24,6 +24,11 @@ class Drawing:
     spans: tuple[Span, ...]
     words: str
 
+    @property
+    def shared(self) -> bool:
+        """Say whether somebody else is on the card."""
+        return any(kind == "oth" for _, _, kind, _ in self.spans)
+
 
 def held(lease: Lease) -> tuple[list[Drawing], int]:
     """Draw the cards of the lease's present generation, a few of them, and count the rest; two queries."""

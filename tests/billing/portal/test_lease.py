@@ -55,6 +55,14 @@ def test_the_stretches_add_up_to_what_rating_charges(desk: Desk) -> None:
     assert "In all €2.06" in before
 
 
+def test_a_card_without_neighbours_is_not_said_to_have_some(desk: Desk) -> None:
+    lease = desk.life.lease(desk.owner, offering("1g.10gb"))
+    alone = desk.read(f"/leases/{lease.pk}/")
+    assert "Nobody else is on the card now" in alone
+    desk.life.lease(home("Stranger"), offering("1g.10gb"))
+    assert "Grey slices belong to others" in desk.read(f"/leases/{lease.pk}/")
+
+
 def test_neighbours_are_drawn_without_their_names(desk: Desk) -> None:
     stranger = home("Stranger")
     desk.life.lease(stranger, offering("1g.10gb"), name="strangers-work")
