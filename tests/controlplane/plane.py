@@ -1,6 +1,7 @@
 """A whole Kubernetes control plane on this machine: started in seconds, stopped by process id."""
 
 import json
+import os
 import random
 import shutil
 import signal
@@ -17,7 +18,7 @@ from typing import Self
 import urllib3
 
 from deploy.embedded.process import Part, Process
-from tests.controlplane import binaries, commands
+from tests.controlplane import binaries, commands, volumes
 from tests.controlplane.api import Api, Object, Refused
 from tests.controlplane.certificates import Authority, Pair, new_key, pem, public_pem
 from tests.controlplane.commands import LOCAL, Options, Places
@@ -33,12 +34,20 @@ ETCD, API, MANAGER, SCHEDULER, KUBELETS = (
     "kwok",
 )
 ADMINISTRATORS = "system:masters"
+PREFIX = "gpubroker-cluster-"
 LOWEST, EPHEMERAL_FROM = 20000, 32768
 PATIENCE_S = 60.0
 
 
 class NotStarted(Exception):
     """A part of the control plane did not come up."""
+
+
+def forget_the_dead(folder: Path) -> None:
+    """Remove what clusters of killed test sessions left; their parts died with them."""
+    for left in folder.glob(f"{PREFIX}*"):
+        if not Path("/proc", left.name.removeprefix(PREFIX).partition("-")[0]).exists():
+            shutil.rmtree(left, ignore_errors=True)
 
 
 def free_port() -> int:
@@ -58,7 +67,8 @@ class ControlPlane:
 
     def __init__(self, options: Options | None = None, *, within: Path | None = None) -> None:
         self.options = options or Options()
-        self.folder = Path(tempfile.mkdtemp(prefix="gpubroker-cluster-", dir=within))
+        self.folder = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-", dir=within))
+        forget_the_dead(self.folder.parent)
         self.places = Places(self.folder, *(free_port() for _ in range(6)))
         self.authority = Authority.new()
         self.processes: dict[str, Process] = {}
@@ -93,6 +103,8 @@ class ControlPlane:
         self._await(API, self._api_ready)
         for name in (MANAGER, SCHEDULER, KUBELETS):
             self.run(name)
+        for manifest in volumes.installed():
+            self.api.apply(manifest)
         self._await(SCHEDULER, lambda: self._answers(f"https://{LOCAL}:{self.places.scheduler}/readyz"))
         self._await(KUBELETS, lambda: self._answers(f"http://{LOCAL}:{self.places.kubelets}/healthz"))
         # Made by the controller manager; without it no pod is admitted.
@@ -224,5 +236,5 @@ class ControlPlane:
             "clientConnection": {"kubeconfig": self.places.file("scheduler"), "qps": 1000, "burst": 1000},
         }
         (self.folder / "scheduler.yaml").write_text(json.dumps(scheduler))
-        played = [*all_of_a_pod(), *all_of_a_node(), *all_of_a_mig_manager()]
+        played = [*all_of_a_pod(), *all_of_a_node(), *all_of_a_mig_manager(), *volumes.all_of_storage()]
         (self.folder / "stages.yaml").write_text("\n---\n".join(map(json.dumps, played)))

@@ -1,11 +1,13 @@
 import os
+import subprocess
 import time
 from pathlib import Path
 
 import pytest
 
-from tests.controlplane import plane
+from tests.controlplane import binaries, plane
 from tests.controlplane.fixtures import OwnControlPlane
+from tests.controlplane.nodes import Nodes
 from tests.controlplane.plane import ControlPlane, NotStarted
 
 GOAL_S = 6.0
@@ -57,3 +59,18 @@ def test_what_is_not_built_says_how_to_build_it(monkeypatch: pytest.MonkeyPatch,
     with pytest.raises(NotStarted, match="make controlplane"), ControlPlane(within=tmp_path):
         pass
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_killed_session_left_is_removed_by_the_next(tmp_path: Path) -> None:
+    left, ours = tmp_path / "gpubroker-cluster-999999999-x", tmp_path / f"gpubroker-cluster-{os.getpid()}-y"
+    for folder in (left, ours):
+        folder.mkdir()
+    plane.forget_the_dead(tmp_path)
+    assert list(tmp_path.iterdir()) == [ours]
+
+
+def test_kubectl_speaks_to_it(control_plane: ControlPlane, gpu_nodes: Nodes) -> None:
+    name, program = gpu_nodes.add(), binaries.find("kubectl")
+    command = [str(program), f"--kubeconfig={control_plane.folder / 'admin'}", "get", "nodes", "--no-headers"]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert [line.split()[1] for line in said.splitlines() if line.split()[0] == name] == ["Ready"]
