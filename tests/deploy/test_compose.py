@@ -1,0 +1,98 @@
+"""The compose file and the script that makes its secrets belong together, and start what the chart starts."""
+
+import base64
+import re
+import shutil
+import stat
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
+COMPOSE = DEPLOY / "compose.yaml"
+OURS = {"migrate", "web", "events", "worker", "beat", "relay"}
+VARIABLE = re.compile(r"\$\{(\w+)(?::([-?])([^}]*))?\}")
+
+
+@pytest.fixture(scope="module")
+def services() -> dict[str, Any]:
+    return dict(yaml.safe_load(COMPOSE.read_text())["services"])
+
+
+def make_secrets(folder: Path) -> tuple[str, dict[str, str]]:
+    script = folder / "compose.sh"
+    if not script.exists():
+        shutil.copy(DEPLOY / "compose.sh", script)
+    said = subprocess.run([str(script)], capture_output=True, text=True, check=True).stdout
+    lines = [line for line in (folder / ".env").read_text().splitlines() if not line.startswith("#")]
+    return said, dict(line.split("=", 1) for line in lines)
+
+
+def test_every_variable_that_must_be_set_is_made_by_the_script(tmp_path: Path) -> None:
+    needed = {name for name, kind, _ in VARIABLE.findall(COMPOSE.read_text()) if kind != "-"}
+    said, made = make_secrets(tmp_path)
+    assert needed == set(made)
+    assert "up --build" in said
+    assert stat.S_IMODE((tmp_path / ".env").stat().st_mode) == 0o600
+    # They stand in addresses, where some signs would mean something else.
+    assert all(re.fullmatch(r"[\w-]{32}", made[name]) for name in made if name.endswith("_PASSWORD"))
+    assert len(base64.urlsafe_b64decode(made["CREDENTIAL_KEYS"])) == 32
+
+
+def test_a_second_run_keeps_what_is_there(tmp_path: Path) -> None:
+    _, first = make_secrets(tmp_path)
+    said, second = make_secrets(tmp_path)
+    assert first == second
+    assert "Nothing was changed" in said
+
+
+def test_every_process_is_there_and_may_do_nothing_it_need_not(services: dict[str, Any]) -> None:
+    assert set(services) == OURS | {"postgres", "valkey"}
+    for name in OURS:
+        own = services[name]
+        assert own["read_only"], name
+        assert own["cap_drop"] == ["ALL"], name
+        assert own["user"] == "10001:10001", name
+        assert "no-new-privileges:true" in own["security_opt"], name
+        assert ("GPUBROKER_OWNER_DATABASE_URL" in own["environment"]) == (name == "migrate"), name
+
+
+def test_each_process_logs_in_as_itself(services: dict[str, Any]) -> None:
+    logins = {name: services[name]["environment"]["GPUBROKER_DATABASE_URL"].split(":")[1] for name in OURS}
+    web, worker = "//gpubroker_web", "//gpubroker_worker"
+    assert logins == {
+        "migrate": web, "web": web, "events": web, "worker": worker, "beat": worker, "relay": worker,
+    }  # fmt: skip
+
+
+def test_only_what_people_and_clusters_need_leaves_the_inner_network(services: dict[str, Any]) -> None:
+    outside = {name for name, own in services.items() if "outside" in own["networks"]}
+    assert outside == {"web", "events", "worker"}
+    ports = [port for own in services.values() for port in own.get("ports", [])]
+    assert len(ports) == 2
+    assert all(port.startswith("127.0.0.1:") for port in ports)
+
+
+def test_it_starts_what_the_chart_starts(services: dict[str, Any]) -> None:
+    """The chart's commands are run by tests/chart; these differ in names that only a pod has."""
+    chart = yaml.safe_load_all((DEPLOY.parent / "tests/chart/golden/defaults.yaml").read_text())
+    for item in chart:
+        if item["kind"] not in ("Deployment", "Job"):
+            continue
+        name = item["metadata"]["name"].removeprefix("gpubroker-")
+        wanted = list(item["spec"]["template"]["spec"]["containers"][0]["command"])
+        if name == "worker":
+            del wanted[wanted.index("--hostname") : wanted.index("--hostname") + 2]
+        assert services[name]["command"] == wanted, name
+
+
+def test_databases_files_are_where_the_image_looks(services: dict[str, Any]) -> None:
+    mounts = [volume.split(":")[0] for volume in services["postgres"]["volumes"]]
+    files = [DEPLOY / mount for mount in mounts if mount.startswith("./")]
+    assert [file.name for file in files] == ["database.sql", "roles.sql"]
+    assert all(file.is_file() for file in files)
+    # The image runs them in this order; the first includes the second, and twice does no harm.
+    assert sorted(file.name for file in files)[0] == "database.sql"

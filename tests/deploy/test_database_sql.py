@@ -1,0 +1,84 @@
+"""What an administrator runs by hand makes the same database as `make run` does."""
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from deploy.embedded import account, binaries, roles
+from deploy.embedded.roles import LOGINS, OWNER, WEB, WORKER, Server
+from tests import ground
+
+SCRIPT = Path(__file__).resolve().parents[2] / "deploy" / "database.sql"
+# Who owns a database, who may do what in it, whose members the logins are, what a new table gives to whom.
+RIGHTS = """
+SELECT (SELECT pg_get_userbyid(datdba) FROM pg_database WHERE datname = current_database()),
+       (SELECT array_agg(entry::text ORDER BY entry::text)
+          FROM pg_database, unnest(datacl) AS entry WHERE datname = current_database()),
+       (SELECT array_agg(nspacl::text) FROM pg_namespace WHERE nspname = 'public'),
+       (SELECT array_agg(defaclacl::text ORDER BY defaclobjtype) FROM pg_default_acl),
+       (SELECT array_agg(extname::text ORDER BY extname) FROM pg_extension WHERE extname <> 'pg_stat_statements')
+"""
+
+
+@pytest.fixture
+def server() -> Server:
+    ground.need_server()
+    return ground.server()
+
+
+@pytest.fixture
+def empty(server: Server) -> Iterator[str]:
+    """Make a database as a host gives it: empty, the administrator's own."""
+    name = ground.database_name(f"by_hand_{ground.worker_number()}")
+    with server.as_administrator() as connection:
+        connection.execute(f"CREATE DATABASE {name} TEMPLATE template0")
+    yield name
+    roles.drop_database(server, name)
+
+
+def psql(server: Server, name: str, **passwords: str) -> subprocess.CompletedProcess[str]:
+    program = binaries.find_postgres(account.unprivileged())["psql"]
+    with server.as_administrator(name) as connection:
+        info = connection.info
+        env = {"PGPASSWORD": info.password, "PATH": os.environ["PATH"], **passwords}
+        command = [program, "-X", "-q", "-h", info.host, "-p", str(info.port), "-U", info.user, "-d", name]
+    return subprocess.run([*command, "-f", str(SCRIPT)], env=env, capture_output=True, text=True, check=False)
+
+
+def told(server: Server) -> dict[str, str]:
+    """Return the passwords that the rest of this session uses too: roles belong to the whole server."""
+    of = {"OWNER_PASSWORD": OWNER, "WEB_PASSWORD": WEB, "WORKER_PASSWORD": WORKER}
+    return {name: server.password(role) for name, role in of.items()}
+
+
+def rights(server: Server, name: str) -> tuple[object, ...] | None:
+    with server.as_administrator(name) as connection:
+        return connection.execute(RIGHTS).fetchone()
+
+
+@pytest.mark.timeout(120)
+def test_the_script_makes_what_make_run_makes(server: Server, empty: str) -> None:
+    for _ in range(2):  # a second run, say with new passwords, does no harm
+        done = psql(server, empty, **told(server))
+        assert done.returncode == 0, done.stderr
+    ours = ground.database_name(f"by_us_{ground.worker_number()}")
+    try:
+        roles.prepare_database(server, ours)
+        assert rights(server, empty) == rights(server, ours)
+    finally:
+        roles.drop_database(server, ours)
+    for login in LOGINS:
+        with psycopg.connect(server.login(login, empty)) as connection:
+            assert connection.execute("SELECT current_user").fetchone() == (login,)
+
+
+def test_without_passwords_nothing_happens_and_the_script_says_why(server: Server, empty: str) -> None:
+    before = rights(server, empty)
+    done = psql(server, empty, OWNER_PASSWORD="only-one")
+    assert done.returncode != 0
+    assert "OWNER_PASSWORD, WEB_PASSWORD and WORKER_PASSWORD must be set" in done.stdout
+    assert rights(server, empty) == before
