@@ -1,6 +1,7 @@
 """When things happen. A task loads nothing itself: it reads the clock and calls one service."""
 
 from broker.services import reconcile
+from broker.services.layouts import planning, stepping
 from broker.services.leases import placing
 from ports import clock, doorbell
 from ports.doorbell import answering
@@ -19,14 +20,25 @@ def serve(pool: str) -> None:
 
 @answering("broker.sweep")
 def sweep() -> None:
-    """Repeat whatever hint was lost: every lease that is due, every queue."""
-    for hint in reconcile.due(now=clock.now()):
+    """Repeat whatever hint was lost: every lease and every change of a layout that is due, every queue."""
+    now = clock.now()
+    for hint in (*reconcile.due(now=now), *stepping.due(now=now)):
         doorbell.send(*hint)
 
 
 @answering("broker.sweep_all")
 def sweep_all(_subject: str = "") -> None:
-    """Look at every live lease, and at what the cluster runs without one."""
-    for hint in reconcile.all_live():
+    """Look at every live lease, at how nodes are cut, and at what the cluster runs without a lease."""
+    for hint in (*reconcile.all_live(), *planning.clusters_to_plan()):
         doorbell.send(*hint)
     reconcile.remove_orphans(now=clock.now())
+
+
+@answering("broker.recut")
+def recut(change_id: str) -> None:
+    stepping.step(change_id, now=clock.now())
+
+
+@answering("broker.plan_layouts")
+def plan_layouts(cluster_id: str) -> None:
+    planning.carry_out(cluster_id, now=clock.now())

@@ -16,24 +16,26 @@ class Step(StrEnum):
     OPENING = "opening"  # it is done: the taint is to go, then the node is sold again
     DONE = "done"
     QUARANTINED = "quarantined"  # it failed; the node stays closed until somebody decides
+    CANCELLING = "cancelling"  # called off before the node was told: the taint is to go
     CANCELLED = "cancelled"
 
 
 S = Step
 NEXT: dict[Step, frozenset[Step]] = {
     S.PLANNED: frozenset({S.CLOSING, S.CANCELLED}),
-    S.CLOSING: frozenset({S.DRAINING, S.CANCELLED}),
-    S.DRAINING: frozenset({S.LABELLING, S.CANCELLED, S.QUARANTINED}),
+    S.CLOSING: frozenset({S.DRAINING, S.CANCELLING}),
+    S.DRAINING: frozenset({S.LABELLING, S.CANCELLING, S.QUARANTINED}),
     S.LABELLING: frozenset({S.CUTTING, S.DRAINING, S.NUDGING, S.QUARANTINED}),
     S.CUTTING: frozenset({S.NUDGING, S.OPENING, S.QUARANTINED}),
     S.NUDGING: frozenset({S.CUTTING, S.QUARANTINED}),
     S.OPENING: frozenset({S.DONE, S.QUARANTINED}),
     S.DONE: frozenset(),
     S.QUARANTINED: frozenset(),
+    S.CANCELLING: frozenset({S.CANCELLED}),
     S.CANCELLED: frozenset(),
 }
 OVER = frozenset(step for step, following in NEXT.items() if not following)
-CANCELLABLE = frozenset(step for step, following in NEXT.items() if S.CANCELLED in following)
+CANCELLABLE = frozenset({S.PLANNED, S.CLOSING, S.DRAINING})
 CLOSED = frozenset(Step) - {
     S.PLANNED,
     S.DONE,

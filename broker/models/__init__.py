@@ -10,9 +10,10 @@ from broker.models.inventory import (
     Node,
     NodeState,
 )
+from broker.models.layouts import LayoutChange, LayoutStep
 from broker.models.leases import Lease, StaleLease
 from broker.models.offerings import Offering, OfferingState
-from broker.models.simulated import SimulatedPod
+from broker.models.simulated import SimulatedNode, SimulatedPod
 from broker.models.transitions import Transition
 
 __all__ = [
@@ -25,12 +26,15 @@ __all__ = [
     "GpuModel",
     "Health",
     "InventoryChange",
+    "LayoutChange",
     "LayoutPolicy",
+    "LayoutStep",
     "Lease",
     "Node",
     "NodeState",
     "Offering",
     "OfferingState",
+    "SimulatedNode",
     "SimulatedPod",
     "StaleLease",
     "Transition",

@@ -46,6 +46,8 @@ class Cluster(models.Model):
     address = models.CharField(max_length=300, blank=True, default="")  # its API's, for people to see
     # Whether its owner lets two tenants share one card of class soft or none.
     shares_soft_cards = models.BooleanField(default=False)
+    # Whether nodes whose cut is fixed are cut anew for what is asked for, without anybody's yes to each plan.
+    recuts = models.BooleanField(default=False)
     created_at = models.DateTimeField()
     version = models.PositiveIntegerField(default=1)
 
@@ -74,7 +76,7 @@ class Node(models.Model):
 class GpuQuerySet(models.QuerySet["Gpu"]):
     def sellable(self) -> "GpuQuerySet":
         """Cards on which something new may be placed."""
-        return self.filter(health=Health.HEALTHY, node__state=NodeState.READY)
+        return self.filter(health=Health.HEALTHY, node__state=NodeState.READY, closed_since=None)
 
 
 class Gpu(models.Model):
@@ -88,6 +90,9 @@ class Gpu(models.Model):
     health = models.CharField(max_length=10, choices=Health, default=Health.HEALTHY)
     health_reason = models.CharField(max_length=200, blank=True, default="")
     health_since = models.DateTimeField()
+    # While its node is cut anew. It stands here and not on the node, so that a placer that waits for the card's lock
+    # reads it again.
+    closed_since = models.DateTimeField(null=True)
     version = models.PositiveIntegerField(default=1)
 
     objects = GpuQuerySet.as_manager()

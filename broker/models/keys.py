@@ -27,3 +27,7 @@ def lease_id() -> str:
 
 def allocation_id() -> str:
     return ids.new("alc")
+
+
+def layout_change_id() -> str:
+    return ids.new("lch")

@@ -14,3 +14,20 @@ class SimulatedPod(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class SimulatedNode(models.Model):
+    """How a node is cut, what it was last told to become, and what its next attempts will suffer from."""
+
+    node = models.CharField(primary_key=True, max_length=40)
+    config = models.CharField(max_length=63, blank=True, default="")
+    told_at = models.DateTimeField(null=True)  # None: at rest
+    version = models.PositiveIntegerField(default=1)
+    tainted = models.BooleanField(default=False)
+    known = models.JSONField(default=dict)  # layouts by their name: card to counts
+    cuts = models.JSONField(default=dict)  # what it is cut into now
+    ills = models.JSONField(default=list)  # of the attempts to come: dawdles, wedges or fails, else it obeys
+    ill = models.CharField(max_length=10, blank=True, default="")  # of the present attempt
+
+    def __str__(self) -> str:
+        return self.node

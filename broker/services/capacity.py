@@ -23,7 +23,7 @@ CARDS = """
 SELECT g.id, n.id, n.name, c.name, g.index, c.shares_soft_cards, g.gpu_model_id, c.region,
        g.layout_policy, g.fixed_layout
   FROM broker_gpu g JOIN broker_node n ON n.id = g.node_id JOIN broker_cluster c ON c.id = n.cluster_id
- WHERE g.health = 'healthy' AND n.state = 'ready'
+ WHERE g.health = 'healthy' AND n.state = 'ready' AND g.closed_since IS NULL
    AND (%(model)s = '' OR (g.gpu_model_id = %(model)s AND c.region = %(region)s))
  ORDER BY c.name, n.name, g.index
 """
@@ -146,16 +146,18 @@ def preview(offering: Offering, *, quantity: int = 1, same_node: bool = False) -
 def could_ever_fit(offering: Offering, *, quantity: int, same_node: bool, in_service: bool = False) -> int:
     """Return how many of the offering the pool (or its best node) could hold if it were empty.
 
-    `in_service` counts only the cards that may be placed on now, not those that may come back.
+    `in_service` counts only the cards that may be placed on now, not those that may come back, and as they are cut
+    now: a cluster that cuts its nodes anew by itself may else come to hold whatever its cards can be cut into.
     """
     spec, profile = spec_of(offering.gpu_model_id), profile_of(offering)
     cards = Gpu.objects.sellable() if in_service else Gpu.objects.all()
     rows = cards.filter(
         gpu_model_id=offering.gpu_model_id, node__cluster__region=offering.region
-    ).values_list("id", "node_id", "layout_policy", "fixed_layout")
+    ).values_list("id", "node_id", "layout_policy", "fixed_layout", "node__cluster__recuts")
     nodes: defaultdict[str, list[CardView]] = defaultdict(list)
-    for gpu, node, policy, layout in rows:
-        geometry = fixed_geometry(spec, layout) if policy == LayoutPolicy.FIXED else None
+    for gpu, node, policy, layout, recuts in rows:
+        fixed = policy == LayoutPolicy.FIXED and (in_service or not recuts)
+        geometry = fixed_geometry(spec, layout) if fixed else None
         nodes[node].append(CardView(gpu, node, CardState(), geometry))
     if same_node:
         return max((PoolIndex(spec, views).how_many_fit(profile) for views in nodes.values()), default=0)

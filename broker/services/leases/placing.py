@@ -218,11 +218,17 @@ def why_not(lease: Lease, cards: Collection[Card]) -> str:
     label, region = lease.offering.label, lease.offering.region
     if not cards:
         return f"Waits for {label}: no card of this model is in service in {region} now."
+    if not any(_cut_for(lease.offering, card) for card in cards):
+        return f"Waits for {label}: no card in {region} is cut into it now; nodes are cut anew for what is asked for."
     free = _most_free(lease, cards)
     if lease.quantity == 1:
         return f"Waits for one free {label}. Every one in {region} is taken; the next release starts it."
     where = " on one node" if lease.same_node else ""
     return f"Waits for {lease.quantity} × {label}, free together{where}. {_number(free)} free now."
+
+
+def _cut_for(offering: Offering, card: Card) -> bool:
+    return card.layout is None or any(held.profile.name == offering.profile for held in card.layout.held)
 
 
 def _number(count: int) -> str:

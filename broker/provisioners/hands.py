@@ -1,0 +1,36 @@
+"""What cutting a node anew needs of its cluster: to look, to keep pods away, and to tell it what to become."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from broker.domain.cuts import Cut
+from broker.domain.repartition import NodeSeen
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """A node: our id, and the name and the cluster under which its cluster knows it."""
+
+    id: str
+    name: str
+    cluster: str
+
+
+class LayoutHands(Protocol):
+    """Every call may be repeated, and raises Unanswered when nobody knows whether it happened."""
+
+    def profiles(self, machine: Machine) -> dict[str, int] | None:
+        """Return the most of each profile that a card of it may have; None when the node does not say."""
+
+    def look(self, machine: Machine, *, now: datetime) -> NodeSeen:
+        """Say how far it is."""
+
+    def taint(self, machine: Machine, *, on: bool) -> None:
+        """Keep new pods away from it, or let them come again."""
+
+    def tell(
+        self, machine: Machine, config: str, cuts: Mapping[int, Cut], *, version: str, now: datetime
+    ) -> bool:
+        """Tell it to become a layout under this name; False when it is no longer as it was seen."""
