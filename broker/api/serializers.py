@@ -5,6 +5,8 @@ from typing import Any
 from rest_framework import serializers
 
 from broker.domain.states import EndReason, LeaseState
+from broker.domain.vetting import LONGEST_KEY, LONGEST_VALUE, MOST_KEYS, MOST_VARIABLES
+from broker.domain.workloads import TEMPLATES
 from broker.models import Allocation, Lease, Transition
 from tenants.api.fields import Name, Strict, Tags
 from tenants.domain.text import has_control
@@ -26,6 +28,22 @@ class Line(serializers.CharField):
         return text
 
 
+class Variables(serializers.DictField):
+    """A map of words to text, such as `{"MODE": "train"}`: what may stand in it is a service's word."""
+
+    def __init__(self, **options: Any) -> None:
+        text = serializers.CharField(
+            max_length=LONGEST_VALUE, allow_blank=True, trim_whitespace=False, allow_null=False
+        )
+        super().__init__(child=text, **options)
+
+    def to_internal_value(self, data: Any) -> dict[str, Any]:
+        if isinstance(data, dict) and len(data) > MOST_VARIABLES:
+            raise serializers.ValidationError(f"May hold at most {MOST_VARIABLES} variables.", "too_many")
+        found: dict[str, Any] = super().to_internal_value(data)
+        return found
+
+
 class LeaseWanted(Strict):
     """What a lease is asked for with."""
 
@@ -38,6 +56,9 @@ class LeaseWanted(Strict):
     end_date = serializers.DateTimeField(allow_null=True, default=None)
     image = Line(max_length=300, allow_blank=True, default="")
     command = Line(max_length=2000, allow_blank=True, default="")
+    workload = serializers.ChoiceField(choices=list(TEMPLATES), allow_blank=True, default="")
+    env = Variables(default=dict)
+    ssh_keys = serializers.ListField(child=Line(max_length=LONGEST_KEY), max_length=MOST_KEYS, default=list)
     tags = Tags(default=dict)
 
 
@@ -61,6 +82,9 @@ class Spec(serializers.Serializer[Lease]):
     end_date = serializers.DateTimeField(allow_null=True)
     image = serializers.CharField()
     command = serializers.CharField()
+    workload = serializers.CharField()
+    env_names = serializers.ListField(child=serializers.CharField())
+    ssh_keys = serializers.ListField(child=serializers.CharField())
     tags = serializers.DictField(child=serializers.CharField())
 
 
@@ -122,6 +146,9 @@ class LeaseOut(serializers.Serializer[Lease]):
                 "end_date": lease.end_date,
                 "image": lease.image,
                 "command": lease.command,
+                "workload": lease.workload,
+                "env_names": sorted(lease.env),
+                "ssh_keys": lease.ssh_keys,
                 "tags": lease.tags,
             },
             "status": {

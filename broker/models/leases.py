@@ -45,6 +45,9 @@ class Lease(TenantOwned):
     same_node = models.BooleanField(default=False)
     image = models.CharField(max_length=300, blank=True, default="")
     command = models.CharField(max_length=2000, blank=True, default="")
+    workload = models.CharField(max_length=20, blank=True, default="", db_default="")  # empty: by its image
+    env = models.JSONField(default=dict, db_default={})  # may hold secrets: only names of it are shown
+    ssh_keys = models.JSONField(default=list, db_default=[])
     tags = models.JSONField(default=dict)
 
     state = models.CharField(max_length=12, default=LeaseState.REQUESTED.value)

@@ -32,6 +32,10 @@ class Order:
     image: str
     command: str
     slices: tuple[Slice, ...]
+    workload: str = ""  # a template's name; empty: by its image
+    env: tuple[tuple[str, str], ...] = ()
+    ssh_keys: tuple[str, ...] = ()
+    access_token: str = ""  # opens what is reached by a link
     cluster: str = ""  # the id of the cluster it was placed in
     provisioner: str = ""  # that cluster's, a key of settings.PROVISIONERS
     tenant_id: str = ""

@@ -3,11 +3,14 @@
 from datetime import timedelta
 
 from django.conf import settings
+from django.utils.crypto import salted_hmac
 
 from broker.domain.gpu_models import NOTIONAL_GRID
 from broker.models import Allocation, Lease
 from broker.provisioners.base import Order, Slice, order_name
 from broker.services.leases import growing
+
+TOKEN_LENGTH = 40
 
 
 def order_of(lease: Lease) -> Order:
@@ -26,6 +29,10 @@ def order_of(lease: Lease) -> Order:
         placed_at=lease.at,
         image=lease.image,
         command=lease.command,
+        workload=lease.workload,
+        env=tuple(sorted(lease.env.items())),
+        ssh_keys=tuple(lease.ssh_keys),
+        access_token=access_token(lease.pk),
         slices=tuple(_slice(each) for each in held),
         cluster=cluster.pk if cluster else "",
         provisioner=cluster.provisioner if cluster else "",
@@ -52,3 +59,8 @@ def _slice(held: Allocation) -> Slice:
         grid=gpu.gpu_model.memory_grid or NOTIONAL_GRID,
         memory_gb=gpu.gpu_model.memory_gb,
     )
+
+
+def access_token(lease_id: str) -> str:
+    """Return the secret that opens a lease's page: always the same, so that it is kept nowhere."""
+    return salted_hmac("gpubroker.lease.access", lease_id, algorithm="sha256").hexdigest()[:TOKEN_LENGTH]

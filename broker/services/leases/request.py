@@ -1,7 +1,7 @@
 """Asking for a lease: judged by every gate, then queued, all in one transaction."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -11,6 +11,7 @@ from django.db import transaction
 from broker.models import Lease, Offering, OfferingState
 from broker.services import capacity, gates
 from broker.services.catalogue import profile_of
+from broker.services.leases import vetting
 from broker.services.leases.opening import open_queued
 from ports import database, doorbell
 from tenants.models import Project
@@ -49,6 +50,9 @@ class Wanted:
     end_date: datetime | None = None
     image: str = ""
     command: str = ""
+    workload: str = ""  # a template's name; empty: by its image
+    env: dict[str, str] = field(default_factory=dict)
+    ssh_keys: Sequence[str] = ()
     tags: dict[str, str] = field(default_factory=dict)
 
 
@@ -62,6 +66,7 @@ def build(
     if offering.state == OfferingState.RETIRED:
         raise OfferingRetired(f"{offering.label} takes no new leases; running ones go on.", fix=_catalogue())
     _check(wanted, now)
+    vetting.check(wanted.workload, wanted.image, wanted.command, wanted.env, wanted.ssh_keys)
     if wanted.quantity > 1:
         _check_gang(wanted, offering)
     return Lease(
@@ -73,6 +78,9 @@ def build(
         same_node=wanted.same_node,
         image=wanted.image,
         command=wanted.command,
+        workload=wanted.workload,
+        env=dict(wanted.env),
+        ssh_keys=list(wanted.ssh_keys),
         tags=wanted.tags,
         max_duration_s=wanted.max_duration_s,
         end_date=wanted.end_date,

@@ -122,6 +122,18 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"image": "x" * 301}, "image"),
     ({"command": "a\u001bb"}, "command"),
     ({"command": 5}, "command"),
+    ({"image": "http://registry.example/a"}, "image"),
+    ({"workload": "root"}, "workload"),
+    ({"workload": "ssh"}, "ssh_keys"),
+    ({"ssh_keys": "ssh-ed25519 AAAA"}, "ssh_keys"),
+    ({"ssh_keys": ["ssh-rsa x"] * 21}, "ssh_keys"),
+    ({"env": ["A"]}, "env"),
+    ({"env": {"LD_PRELOAD": "/tmp/x.so"}}, "env"),
+    ({"env": {"NVIDIA_VISIBLE_DEVICES": "all"}}, "env"),
+    ({"env": {f"V{n}": "" for n in range(1000)}}, "env"),
+    ({"env": {"A": "a\ud800b"}}, ""),
+    ({"env": {"A\u0000": "b"}}, ""),
+    ({"env": {"A": None}}, "env"),
     ({"tags": ["a"]}, "tags"),
     ({"tags": {"": "a"}}, "tags"),
     ({"tags": {f"t{n}": "a" for n in range(21)}}, "tags"),
@@ -129,6 +141,15 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"state": "active"}, "state"),
     ({"price": 0}, "price"),
 ]
+
+
+def test_what_shall_run_is_told_back_without_the_values_of_variables(api: Api, kestrel: Home) -> None:
+    asked = wanted(kestrel, workload="jupyter", env={"TOKEN": "hush", "MODE": "train"})
+    answer = api.post("leases", asked)
+    assert answer.status_code == 202
+    spec = answer.body["spec"]
+    assert (spec["workload"], spec["env_names"], spec["ssh_keys"]) == ("jupyter", ["MODE", "TOKEN"], [])
+    assert "hush" not in str(answer.body)
 
 
 @pytest.mark.parametrize(
