@@ -180,6 +180,27 @@ class ResourceSlice(Struct):
     spec: Spec = msgspec.field(default_factory=Spec)
 
 
+class Said(Struct):
+    """An event: what some part of the cluster said about an object."""
+
+    class About(Struct):
+        name: str = ""
+
+    metadata: Meta
+    involved_object: About = msgspec.field(default_factory=About)
+    reason: str = ""
+    message: str = ""
+    last_timestamp: datetime | None = None
+
+    def is_about(self, name: str) -> bool:
+        """Tell whether it is about an object of this name, or one that was made from it."""
+        return self.involved_object.name == name or self.involved_object.name.startswith(f"{name}-")
+
+    @property
+    def order(self) -> str:
+        return self.last_timestamp.isoformat() if self.last_timestamp else ""
+
+
 class Thing(Struct):
     """Any object, as far as its metadata goes."""
 

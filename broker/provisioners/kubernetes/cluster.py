@@ -1,0 +1,42 @@
+"""One cluster as its row describes it: the way in, and the driver that hands out its slices."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from broker.domain.gpu_models import load_models
+from broker.models import Cluster, ClusterCredential, GpuModel
+from broker.provisioners.base import Unanswered
+from broker.provisioners.kubernetes.drivers.base import SliceDriver
+from broker.provisioners.kubernetes.drivers.choosing import driver_named
+from broker.provisioners.kubernetes.transport import Transport
+from ports import seal
+
+
+@dataclass(frozen=True)
+class Way:
+    """How to reach a cluster and how to ask it for slices."""
+
+    transport: Transport
+    driver: SliceDriver
+
+
+def way_into(cluster_id: str) -> Way:
+    """Make the way into a cluster; its credentials are read whenever it connects, so new ones are found."""
+    cluster = Cluster.objects.get(pk=cluster_id)
+    transport = Transport(lambda: kubeconfig_of(cluster_id))
+    known = json.dumps({"models": list(GpuModel.objects.order_by("name").values_list("spec", flat=True))})
+    return Way(transport, driver_named(cluster.driver, cluster.driver_options, load_models(known)))
+
+
+def kubeconfig_of(cluster_id: str) -> Mapping[str, Any]:
+    """Return a cluster's kubeconfig; it is never kept, and never put into words."""
+    kept = ClusterCredential.objects.filter(pk=cluster_id).first()
+    if kept is None:
+        raise Unanswered("this cluster has no credentials yet; an operator must register them")
+    try:
+        kubeconfig: Mapping[str, Any] = json.loads(seal.opened(bytes(kept.sealed)))
+    except seal.Unsealable as error:
+        raise Unanswered(f"this cluster's credentials cannot be read: {error}") from error
+    return kubeconfig

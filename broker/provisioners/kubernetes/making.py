@@ -1,0 +1,87 @@
+"""Putting a lease into a cluster: the project's walls, the anchor, then all that hangs on it. Nothing is adopted."""
+
+from collections.abc import Mapping
+
+from broker.provisioners.kubernetes import labels
+from broker.provisioners.kubernetes.drivers.base import SliceDriver
+from broker.provisioners.kubernetes.finding import Found, is_ours
+from broker.provisioners.kubernetes.kinds import ref_of
+from broker.provisioners.kubernetes.objects import Thing, read
+from broker.provisioners.kubernetes.refusals import Conflict
+from broker.provisioners.kubernetes.render.lease import anchor, lease_objects
+from broker.provisioners.kubernetes.render.project import project_objects
+from broker.provisioners.kubernetes.spec import LeaseSpec, Manifest, ProjectSpec
+from broker.provisioners.kubernetes.transport import Api
+
+
+class InTheWay(Exception):
+    """Something that is not ours has the name that we need: a person must say what becomes of it."""
+
+
+def put_up_walls(api: Api, driver: SliceDriver, project: ProjectSpec) -> None:
+    """Have a project's namespace be there with its quotas and policies as we want them."""
+    namespace, *inside = project_objects(project, driver)
+    try:
+        api.create(namespace, manager=labels.PROJECTS)
+    except Conflict:
+        there = _there(api, namespace)
+        if there and not _has(there, labels.of_project(project)):
+            raise InTheWay(f"a namespace {there.metadata.name} that is not ours") from None
+        api.apply(namespace, manager=labels.PROJECTS, force=True)
+    for each in inside:
+        api.apply(each, manager=labels.PROJECTS, force=True)
+
+
+def make_anchor(api: Api, driver: SliceDriver, spec: LeaseSpec) -> Thing:
+    """Make the anchor, or return the one that is there already."""
+    wanted = anchor(spec, driver)
+    try:
+        return api.create(wanted, manager=labels.LEASES)
+    except Conflict:
+        there = _there(api, wanted)
+        if there is None:
+            raise  # it went between the two: the next look makes a new one
+        if not is_ours(there, spec):
+            raise InTheWay(f"{ref_of(wanted)} is not ours") from None
+        return there
+
+
+def make_children(api: Api, driver: SliceDriver, spec: LeaseSpec, *, anchor_uid: str) -> None:
+    """Make what hangs on an anchor, each unless it is there already."""
+    for manifest in lease_objects(spec, driver, anchor_uid=anchor_uid):
+        try:
+            api.create(manifest, manager=labels.LEASES)
+        except Conflict:
+            _check_ours(_there(api, manifest), manifest)
+
+
+def mend(api: Api, driver: SliceDriver, spec: LeaseSpec, found: Found) -> None:
+    """Have every child be as we want it again, whoever changed or deleted it."""
+    if found.anchor is None:
+        return
+    for manifest in lease_objects(spec, driver, anchor_uid=found.anchor.metadata.uid):
+        there = _there(api, manifest)
+        if there is None:
+            api.create(manifest, manager=labels.LEASES)
+        else:
+            _check_ours(there, manifest)
+
+
+def _check_ours(there: Thing | None, wanted: Manifest) -> None:
+    """Let pass what is the very thing we wanted; what hangs on a dead anchor is on its way out, so look anew later."""
+    if there is None:
+        raise Conflict(f"{ref_of(wanted)} was just being deleted")
+    if not _has(there, wanted["metadata"]["labels"]):
+        raise InTheWay(f"{ref_of(wanted)} is not ours")
+    owners = {each["uid"] for each in wanted["metadata"].get("ownerReferences", ())}
+    if owners and owners.isdisjoint(each.uid for each in there.metadata.owner_references):
+        raise Conflict(f"{ref_of(wanted)} still hangs on an anchor that is gone")
+
+
+def _there(api: Api, manifest: Manifest) -> Thing | None:
+    body = api.get(ref_of(manifest))
+    return read(body, Thing) if body else None
+
+
+def _has(thing: Thing, marks: Mapping[str, str]) -> bool:
+    return all(thing.metadata.labels.get(name) == value for name, value in marks.items())

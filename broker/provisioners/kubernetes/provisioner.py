@@ -1,0 +1,202 @@
+"""Leases on a Kubernetes cluster. Every step may be repeated: names are for ever, creates are told what is there.
+
+The anchor is made first and owns everything else, so that its end is the end of all. What we did not make is never
+adopted, changed or deleted: our marks are looked for first, and deletes carry the uid of what was looked at.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+
+import structlog
+
+from broker.provisioners.base import Observation, Order, Seen, Unanswered
+from broker.provisioners.kubernetes import labels, refusals
+from broker.provisioners.kubernetes.cluster import Way, way_into
+from broker.provisioners.kubernetes.drivers.base import Unfit
+from broker.provisioners.kubernetes.finding import (
+    CONTROLLERS,
+    Found,
+    all_of_ours,
+    heartbeats,
+    of_nodes,
+    of_order,
+    selector,
+    why_no_pod,
+)
+from broker.provisioners.kubernetes.kinds import POD, Kind, Ref
+from broker.provisioners.kubernetes.making import InTheWay, make_anchor, make_children, mend, put_up_walls
+from broker.provisioners.kubernetes.nodes import shutting_down, silent
+from broker.provisioners.kubernetes.objects import Thing, read
+from broker.provisioners.kubernetes.observing import observe
+from broker.provisioners.kubernetes.render.lease import stamp
+from broker.provisioners.kubernetes.spec import LeaseSpec
+from broker.provisioners.kubernetes.specs import lease_spec
+from broker.provisioners.kubernetes.transport import Api
+from ports import clock
+
+log = structlog.get_logger(__name__)
+QUIET = timedelta(
+    seconds=4
+)  # after so long without a pod its controller is asked why, and what is missing mended
+WALLS_S = 600.0  # how long a project's walls are trusted to stand as we put them up
+SOON_S, QUOTA_S = 0.5, 30.0
+
+
+class KubernetesProvisioner:
+    """Keeps only what spares questions: what is there is asked of the cluster, what is wanted comes with the order."""
+
+    def __init__(self, cluster_id: str, way: Way | None = None) -> None:
+        self._cluster_id, self._way = cluster_id, way
+        self._walls: dict[str, float] = {}  # projects whose walls stand, and since when
+        self._made: dict[str, str] = {}  # orders all of whose objects were made, and their anchor's uid
+
+    def ensure(self, order: Order, *, now: datetime) -> Observation:
+        with self._asking() as api:
+            try:
+                spec = lease_spec(order)
+                if order.name not in self._made:
+                    self._make(api, order, spec)
+                found = of_order(api, spec)
+                if found.anchor is None or found.anchor.metadata.uid != self._made[order.name]:
+                    self._made.pop(order.name)  # somebody took it away: made anew at the next look
+                    return Observation(Seen.PENDING, "being made", again_in_s=SOON_S)
+                if found.ends:
+                    return Observation(Seen.GONE, "it is shutting down")
+                return self._seen(api, spec, found, now)
+            except (Unfit, InTheWay, refusals.Invalid, refusals.Forbidden) as error:
+                return Observation(Seen.REFUSED, f"the cluster does not take it: {error}"[:300])
+            except refusals.OverQuota as error:
+                log.error("a cluster's quota is narrower than our books", order=order.name, said=str(error))
+                text = "the project's quota in the cluster is used up"
+                return Observation(Seen.PENDING, text, again_in_s=QUOTA_S)
+            except refusals.Closing:
+                self._walls.pop(order.project_id, None)
+                text = "its project is just being removed from the cluster"
+                return Observation(Seen.PENDING, text, again_in_s=QUOTA_S)
+
+    def observe(self, order: Order, *, now: datetime) -> Observation:
+        with self._asking() as api:
+            spec = lease_spec(order)
+            found = of_order(api, spec)
+            if found.anchor is None or found.ends:
+                return Observation(Seen.GONE, "it is no longer in the cluster")
+            self._keep_paid(api, spec, found)
+            return self._seen(api, spec, found, now)
+
+    def remove(self, order: Order, *, now: datetime) -> Observation:
+        with self._asking() as api:
+            self._made.pop(order.name, None)
+            found = of_order(api, lease_spec(order))
+            if found.is_gone:
+                return Observation(Seen.GONE)
+            self._take_down(api, order.lease_id, order.generation, found)
+            lost = self._lost(api, [pod.spec.node_name for pod in found.pods])
+            return lost or shutting_down(found.pods, now=now)
+
+    def names(self) -> list[str]:
+        with self._asking() as api:
+            return sorted(all_of_ours(api))
+
+    def remove_named(self, name: str, *, now: datetime) -> None:
+        with self._asking() as api:
+            for kind, thing in all_of_ours(api).get(name, ()):
+                meta = thing.metadata
+                if kind is POD:
+                    self._take_down_orphans(
+                        api, meta.namespace, meta.labels[labels.LEASE], meta.labels[labels.GENERATION]
+                    )
+                else:
+                    _delete(api, kind, thing)
+
+    @contextmanager
+    def _asking(self) -> Iterator[Api]:
+        """Open the API for one step; a refusal that says nothing about the lease is silence."""
+        if self._way is None:
+            self._way = way_into(self._cluster_id)
+        try:
+            yield self._way.transport.within()
+        except refusals.Denied as error:
+            # Whatever we may not see may well be there: nothing ends because of it.
+            log.error("a cluster denies us access", cluster=self._cluster_id, said=str(error))
+            raise Unanswered(f"it denies the broker access: {error}", again_in_s=QUOTA_S) from error
+        except refusals.Refusal as error:  # somebody else was at it between two calls: look anew
+            raise Unanswered(f"it changed meanwhile: {error}", again_in_s=SOON_S) from error
+
+    def _make(self, api: Api, order: Order, spec: LeaseSpec) -> None:
+        driver = self._way_in.driver
+        stand = self._walls.get(order.project_id)
+        if stand is None or clock.monotonic() - stand > WALLS_S:
+            put_up_walls(api, driver, spec.project)
+            self._walls[order.project_id] = clock.monotonic()
+        try:
+            anchor = make_anchor(api, driver, spec)
+            if anchor.metadata.deletion_timestamp is None:
+                make_children(api, driver, spec, anchor_uid=anchor.metadata.uid)
+        except refusals.Missing:  # the namespace was deleted by hand: put up its walls next time
+            self._walls.pop(order.project_id, None)
+            raise
+        self._made[order.name] = anchor.metadata.uid
+
+    @property
+    def _way_in(self) -> Way:
+        assert self._way is not None
+        return self._way
+
+    def _seen(self, api: Api, spec: LeaseSpec, found: Found, now: datetime) -> Observation:
+        if lost := self._lost(api, spec.nodes):
+            return lost
+        seen = observe(found.pods, ranks=len(spec.nodes), now=now)
+        made = found.anchor.metadata.creation_timestamp if found.anchor else None
+        if len(found.pods) < len(spec.nodes) and made and now - made > QUIET:
+            mend(api, self._way_in.driver, spec, found)
+            if why := why_no_pod(api, spec):
+                return _not_made(why)
+        return seen
+
+    def _lost(self, api: Api, hosts: list[str] | tuple[str, ...]) -> Observation | None:
+        named = {host for host in hosts if host}
+        there = of_nodes(api, named)
+        if silent(named, there, {}) is None:
+            return None
+        return silent(named, there, heartbeats(api, named))
+
+    def _keep_paid(self, api: Api, spec: LeaseSpec, found: Found) -> None:
+        """Write until when it is paid: what stops it should nobody of us be left to do so."""
+        if found.anchor and found.anchor.metadata.annotations.get(labels.PAID_UNTIL) != stamp(
+            spec.paid_until
+        ):
+            meta = {
+                "uid": found.anchor.metadata.uid,
+                "annotations": {labels.PAID_UNTIL: stamp(spec.paid_until)},
+            }
+            api.merge(found.ref, {"metadata": meta}, manager=labels.LEASES)
+
+    def _take_down(self, api: Api, lease_id: str, generation: int, found: Found) -> None:
+        if found.anchor is not None:
+            _delete(api, found.ref.kind, found.anchor)
+        else:
+            self._take_down_orphans(api, found.ref.namespace, lease_id, str(generation))
+
+    def _take_down_orphans(self, api: Api, namespace: str, lease_id: str, generation: str) -> None:
+        """Delete what is left of a lease whose anchor went without it; a pod goes with its controller."""
+        for kind in (*CONTROLLERS, POD):
+            marks = selector(lease_id, generation)
+            items, _ = api.list_all(kind, namespace=namespace, labels=marks, metadata_only=True)
+            for item in items:
+                _delete(api, kind, read(item, Thing))
+
+
+def _delete(api: Api, kind: Kind, thing: Thing) -> None:
+    """Delete one object with all that hangs on it, unless that is under way."""
+    meta = thing.metadata
+    if meta.deletion_timestamp is None or (kind is not POD and "foregroundDeletion" not in meta.finalizers):
+        api.delete(Ref(kind, meta.name, meta.namespace), uid=meta.uid)
+
+
+def _not_made(why: str) -> Observation:
+    if "exceeded quota" in why:
+        return Observation(Seen.PENDING, "the project's quota in the cluster is used up", again_in_s=QUOTA_S)
+    if "forbidden" in why or "Invalid value" in why:
+        return Observation(Seen.REFUSED, f"the cluster does not take its pod: {why}"[:300])
+    return Observation(Seen.PENDING, f"the cluster could not make its pod yet: {why}"[:300])

@@ -1,0 +1,197 @@
+"""Every provisioner in the world it acts in: prepares orders, lets time pass, and breaks things on request."""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Protocol
+
+import pytest
+
+from broker.models import Gpu, Health, Node, NodeState
+from broker.provisioners.base import Observation, Order, Provisioner, Seen, Slice, order_name
+from broker.provisioners.kubernetes.cluster import Way
+from broker.provisioners.kubernetes.drivers.device_plugin import DevicePluginDriver
+from broker.provisioners.kubernetes.provisioner import KubernetesProvisioner
+from broker.provisioners.kubernetes.transport import Transport
+from broker.provisioners.simulated import SimulatedProvisioner
+from tests.broker.domain.fleet import MODELS
+from tests.cluster.installed import install, some_id
+from tests.controlplane.nodes import GpuNode, Nodes
+from tests.controlplane.plane import ControlPlane
+from tests.world import MODEL, NOW, cards
+
+PLUGIN = DevicePluginDriver(MODELS)
+
+
+class Stage(Protocol):
+    """A provisioner with the world it acts in."""
+
+    provisioner: Provisioner
+    slow_image: str
+    refused_image: str
+    tolerance: timedelta  # how far its last sign of life may lie before the moment it was lost
+    lost_at: datetime
+
+    @property
+    def now(self) -> datetime: ...
+    def order(self, generation: int = 1, *, image: str = "") -> Order: ...
+    def wait(self, seconds: float) -> None: ...
+    def lose_node(self) -> None: ...
+    def find_node(self) -> None: ...
+    def names(self) -> list[str]: ...
+
+
+@dataclass
+class SimulatedStage:
+    """The simulated fleet, in which no real time passes."""
+
+    provisioner: Provisioner = field(default_factory=SimulatedProvisioner)
+    now: datetime = NOW
+    slow_image: str = "slow/image"
+    refused_image: str = "refuse/nothing:1"
+    tolerance: timedelta = timedelta()
+    lost_at: datetime = NOW
+
+    def __post_init__(self) -> None:
+        cards(2)
+        self.lease_id = some_id("lse")
+
+    def order(self, generation: int = 1, *, image: str = "") -> Order:
+        card = Gpu.objects.select_related("node").order_by("index")[0]
+        place = Slice(card.node_id, card.pk, "1g.10gb", 0, 1)
+        name = order_name(self.lease_id, generation)
+        return Order(name, self.lease_id, generation, self.now, image, "", (place,))
+
+    def wait(self, seconds: float) -> None:
+        self.now += timedelta(seconds=seconds)
+
+    def lose_node(self) -> None:
+        Node.objects.update(state=NodeState.LOST, state_since=self.now)
+        self.lost_at = self.now
+
+    def find_node(self) -> None:
+        Node.objects.update(state=NodeState.READY, state_since=self.now)
+
+    def break_card(self) -> None:
+        Gpu.objects.filter(index=0).update(
+            health=Health.UNHEALTHY, health_reason="XID 79", health_since=self.now
+        )
+
+    def names(self) -> list[str]:
+        return self.provisioner.names()
+
+
+class KubernetesStage:
+    """A real control plane. What a test waits for is mostly only said to the provisioner: patience costs nothing."""
+
+    slow_image, refused_image = "registry.example/acts:pull-6s", "registry.example/acts:never-pulls"
+    tolerance = timedelta(seconds=10)
+    nap_s = 0.1
+
+    def __init__(self, plane: ControlPlane, nodes: Nodes) -> None:
+        install(plane.api, PLUGIN)
+        self.plane, self.nodes, self.node = plane, nodes, nodes.add(GpuNode(cards=2))
+        self.transport = Transport(lambda: plane.kubeconfig("admin", "system:masters"))
+        self.provisioner: Provisioner = KubernetesProvisioner("clu_test", Way(self.transport, PLUGIN))
+        self.lease_id, self.project_id = some_id("lse"), some_id("prj")
+        self.skew, self.lost_at = timedelta(), datetime.now(UTC)
+
+    @property
+    def now(self) -> datetime:
+        return datetime.now(UTC) + self.skew
+
+    def order(self, generation: int = 1, *, image: str = "") -> Order:
+        place = Slice("nod", "gpu", "card", 0, 8, host=self.node, uuid="GPU-1", grid=8, memory_gb=80)
+        return Order(
+            name=order_name(self.lease_id, generation),
+            lease_id=self.lease_id,
+            generation=generation,
+            placed_at=self.now,
+            image=image or "registry.example/acts:hang-1s",
+            command="",
+            slices=(place,),
+            tenant_id="ten_" + "0" * 26,
+            project_id=self.project_id,
+            gpu_model=MODEL,
+            profile="card",
+            isolation="device",
+            price_class="on_demand",
+            paid_until=self.now + timedelta(hours=1),
+        )
+
+    def wait(self, seconds: float) -> None:
+        time.sleep(min(seconds, self.nap_s))
+        if seconds >= 5:
+            self.skew += timedelta(seconds=seconds - self.nap_s)
+
+    def lose_node(self) -> None:
+        self.lost_at = datetime.now(UTC)
+        self.nodes.power(self.node, on=False)
+        self.nodes.until(self.node, "Unknown")
+
+    def find_node(self) -> None:
+        self.nodes.power(self.node, on=True)
+        self.nodes.until(self.node, "True")
+
+    def names(self) -> list[str]:
+        mine = order_name(self.lease_id, 1)[:-1]
+        return [name for name in self.provisioner.names() if name.startswith(mine)]
+
+    def clear(self) -> None:
+        """Take away what the test made; its nodes go by themselves."""
+        mine = f"gpubroker.dev/project={self.project_id}"
+        for each in self.plane.api.items("/api/v1/namespaces", labelSelector=mine):
+            self.plane.api.delete(f"/api/v1/namespaces/{each['metadata']['name']}")
+
+
+def until(stage: Stage, look: Callable[[], Observation], wanted: Seen, *, seconds: int = 120) -> Observation:
+    """Look again and again, as often as the provisioner itself thinks it worth, until it says so."""
+    began, end = stage.now, time.monotonic() + 60
+    while True:
+        seen = look()
+        if seen.seen is wanted:
+            return seen
+        assert seen.again_in_s > 0
+        stage.wait(min(seen.again_in_s, 5.0))
+        assert stage.now < began + timedelta(seconds=seconds), f"still {seen}"
+        assert time.monotonic() < end, f"still {seen}"
+
+
+def ready(stage: Stage, order: Order) -> None:
+    until(stage, lambda: stage.provisioner.ensure(order, now=stage.now), Seen.READY)
+
+
+def gone(stage: Stage, order: Order) -> None:
+    until(stage, lambda: stage.provisioner.remove(order, now=stage.now), Seen.GONE)
+
+
+def of_nobody(order: Order) -> Order:
+    """Return the same for a lease that nobody knows."""
+    return replace(order, lease_id=some_id("lse"))
+
+
+@pytest.fixture(params=["simulated", "kubernetes"])
+def stage(request: pytest.FixtureRequest) -> Iterator[Stage]:
+    """Put each provisioner into its world; what needs a control plane is left out where there is none."""
+    if request.param == "simulated":
+        request.getfixturevalue("db")
+        yield SimulatedStage()
+        return
+    made = KubernetesStage(request.getfixturevalue("control_plane"), request.getfixturevalue("gpu_nodes"))
+    yield made
+    made.clear()
+
+
+@pytest.fixture
+def simulated_stage(db: None) -> SimulatedStage:
+    """Put the simulated provisioner into its world, for what only it can play."""
+    return SimulatedStage()
+
+
+@pytest.fixture
+def kubernetes_stage(control_plane: ControlPlane, gpu_nodes: Nodes) -> Iterator[KubernetesStage]:
+    """Put the provisioner for Kubernetes before a real control plane, for what only that can play."""
+    made = KubernetesStage(control_plane, gpu_nodes)
+    yield made
+    made.clear()
