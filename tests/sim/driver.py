@@ -1,7 +1,8 @@
 """Random lives on the real services and a real database: every choice comes from one seed.
 
-Hints are dropped, doubled and taken in any order; workers die before and after what they do; nodes, cards and
-pods are lost; time jumps. Then the calm comes, and everything must come to rest.
+Hints are dropped, doubled and taken in any order; workers die before and after what they do, are overtaken while
+they work, or act on what they read long ago; nodes, cards and pods are lost; quotas come and go; time jumps. Then the
+calm comes, and everything must come to rest.
 """
 
 from collections import Counter
@@ -10,7 +11,7 @@ from contextlib import contextmanager
 from datetime import datetime, timedelta
 
 from broker.domain.states import EndReason
-from broker.models import Gpu, Health, Lease, Node, NodeState
+from broker.models import Gpu, Health, Lease, Node, NodeState, SimulatedPod
 from broker.services import capacity, clusters, inventory, reconcile
 from broker.services.inventory import Rack
 from broker.services.leases import ending, growing, ticks
@@ -19,7 +20,8 @@ from broker.services.leases.request import Wanted, request
 from ports import clock, doorbell, ids
 from ports.chance import Chance
 from ports.clock import SetClock
-from tenants.models import QuotaKind
+from tenants.models import Quota, QuotaKind
+from tenants.services import quotas
 from tenants.services.refusals import Refused
 from tenants.services.walls import as_sweep, as_tenant
 from tests.sim.faults import Crash, Faults, FaultyCluster, lose_a_pod
@@ -36,26 +38,30 @@ class Sim:
     """One world, one seed."""
 
     def __init__(self, seed: int, clock: SetClock) -> None:
-        self.chance, self.clock, self.watch = Chance(seed), clock, Watch()
+        self.chance, self.clock = Chance(seed), clock
         self.faults = Faults(self.chance)
+        self.watch = Watch(self.faults.known)
         self.hints: list[Hint] = []
         self.did: Counter[str] = Counter()
         self.acknowledged: set[str] = set()
+        self.read: list[Lease] = []  # what somebody read a while ago, and acts on only now
         self.depth = 0
         fleet(Rack("north-1", REGION, MODEL, nodes=2, cards_per_node=2))
         self.homes = [home("Kestrel", units=20), home("Swift", units=20)]
         for each in self.homes:
             each.quota(QuotaKind.GPU_SECONDS, 10**12)
+        self.projects = {each: (each.project, each.child("team")) for each in self.homes}
         self.offerings = {name: offering(name) for name in set(PROFILES)}
         acts: list[tuple[int, Callable[[], None]]] = [
             (10, self.ask),
             (40, self.take_a_hint),
             (12, self.time_passes),
             (8, self.sweep),
-            (1, self.sweep_all),
+            (2, self.sweep_all),
             (5, self.release),
             (2, self.extend),
             (2, self.tick),
+            (1, self.quota_changes),
             (2, self.node_changes),
             (1, self.card_changes),
             (1, self.pod_vanishes),
@@ -68,20 +74,41 @@ class Sim:
     def step(self) -> None:
         """Do one random thing; a crash of whoever does it is part of life."""
         act: Callable[[], None] = self.pick(self.acts)  # type: ignore[assignment]
+        self.live_through(act)
+
+    def live_through(self, act: Callable[..., None], *known: str) -> None:
         self.did[act.__name__] += 1
+        if not self.depth:
+            self.faults.answered.clear()
         try:
-            act()
+            act(*known)
         except (Crash, Refused) as stopped:
             self.did[type(stopped).__name__] += 1
+            if isinstance(stopped, Crash):  # it knows nothing of what it made
+                self.faults.known -= self.faults.answered
 
-    def meanwhile(self) -> None:
-        """Let somebody else do something while a worker waits for the cluster."""
+    def meanwhile(self, lease_id: str) -> None:
+        """Let somebody else do something while a worker waits for the cluster: anything, or just what it is at."""
         if self.depth < 2:
             self.depth += 1
             try:
-                self.step()
+                if self.chance.below(0.3):
+                    self.live_through(self.overtake, lease_id)
+                else:
+                    self.step()
             finally:
                 self.depth -= 1
+
+    def overtake(self, lease_id: str) -> None:
+        """Hold a worker up for longer than its claim: its lease is ended, and another worker goes on with it."""
+        with as_sweep():
+            tenant_id = Lease.objects.values_list("tenant_id", flat=True).get(pk=lease_id)
+        with as_tenant(tenant_id):
+            lease = Lease.objects.select_related("offering").get(pk=lease_id)
+            ending.release(lease, reason=EndReason.BY_TENANT, now=self.clock.at)
+        for _ in range(2):
+            self.clock.at += timedelta(seconds=self.chance.uniform(21, 40))
+            work("broker.step", lease_id, tenant_id, now=self.clock.at)
 
     def hear(self, task: str, subject: str, tenant_id: str, at: datetime) -> None:
         if self.faults.strike("crash_before"):
@@ -103,7 +130,8 @@ class Sim:
             end_date=self.clock.at + timedelta(seconds=120) if self.chance.below(0.1) else None,
         )
         with as_tenant(owner.tenant.pk):
-            lease = request(wanted, project=owner.project, actor=owner.actor, now=self.clock.at)
+            project = self.projects[owner][self.chance.below(0.5)]
+            lease = request(wanted, project=project, actor=owner.actor, now=self.clock.at)
         self.acknowledged.add(lease.pk)
 
     def take_a_hint(self) -> None:
@@ -122,20 +150,32 @@ class Sim:
         self.clock.at += timedelta(seconds=seconds)
 
     def sweep(self) -> None:
-        for hint in reconcile.due(now=self.clock.at):
+        """Do what the beat does: whoever was due has been looked at then."""
+        before = self.clock.at
+        overdue = due_at(before)
+        for hint in reconcile.due(now=before):
             work(*hint, now=self.clock.at)
+        assert not overdue & due_at(before), "a lease was due, and the sweep passed it by"
 
     def sweep_all(self) -> None:
+        """Do what the great sweep does: nothing runs then that no lease accounts for."""
         work("broker.sweep_all", "", "", now=self.clock.at)
+        running = set(SimulatedPod.objects.filter(gone_at=None).values_list("name", flat=True))
+        assert not running & set(orphans()), "the great sweep left an orphan running"
 
     def some_lease(self) -> Lease | None:
+        """Read a live lease, or take one as somebody read it who was held up since."""
+        if self.read and not self.faults.calm and self.chance.below(0.4):
+            return self.read.pop(int(self.chance.uniform(0, len(self.read))))
         with as_sweep():
             live = sorted(Lease.objects.live().values_list("id", "tenant_id"))
         if not live:
             return None
         lease_id, tenant_id = self.pick(live)  # type: ignore[misc,arg-type]
         with as_tenant(tenant_id):
-            return Lease.objects.select_related("offering", "project").get(pk=lease_id)
+            both = [Lease.objects.select_related("offering", "project").get(pk=lease_id) for _ in range(2)]
+        self.read = [*self.read, both[1]][-8:]
+        return both[0]
 
     def release(self) -> None:
         if lease := self.some_lease():
@@ -151,6 +191,18 @@ class Sim:
         if lease := self.some_lease():
             with as_tenant(lease.tenant_id):
                 ticks.tick(lease, at=(lease.seen_at or self.clock.at).replace(microsecond=0))
+
+    def quota_changes(self) -> None:
+        """Set, change or take away a quota of a project that may be in use."""
+        owner = self.homes[int(self.chance.uniform(0, 2))]
+        team, kind = self.projects[owner][1], QuotaKind(str(self.pick(("units", "gpu_seconds"))))
+        with as_tenant(owner.tenant.pk):
+            there = Quota.objects.select_related("project").filter(project=team, kind=kind).first()
+            if there and self.chance.below(0.5):
+                quotas.remove(there, actor=OPERATOR, now=self.clock.at)
+            else:
+                limit = int(self.chance.uniform(4, 20)) * (1000 if kind == QuotaKind.UNITS else 10**6)
+                quotas.set_limit(project=team, kind=kind, limit=limit, actor=OPERATOR, now=self.clock.at)
 
     def node_changes(self) -> None:
         node = Node.objects.select_related("cluster").order_by("name")[int(self.chance.uniform(0, 2))]
@@ -184,7 +236,7 @@ class Sim:
             self.sweep()
             if tick % 12 == 0:
                 self.sweep_all()
-                self.watch.check()
+                self.watch.check(now=self.clock.at)
 
 
 @contextmanager
@@ -205,7 +257,7 @@ def live_and_rest(sim: Sim, *, steps: int) -> None:
     """Live so many steps with faults, then let the calm come; every invariant is asserted on the way."""
     for _ in range(steps):
         sim.step()
-        sim.watch.check()
+        sim.watch.check(now=sim.clock.at)
     with as_sweep():
         assert sim.acknowledged <= set(Lease.objects.values_list("id", flat=True)), "acknowledged, then lost"
     sim.mend()
@@ -221,6 +273,13 @@ def live_and_rest(sim: Sim, *, steps: int) -> None:
             ending.release(lease, reason=EndReason.BY_TENANT, now=sim.clock.at)
     sim.run_calm(300)
     assert at_rest() == []
+
+
+def due_at(moment: datetime) -> set[str]:
+    """Name the leases that somebody should have looked at by then, and nobody is working on."""
+    with as_sweep():
+        idle = Lease.objects.filter(due_at__lte=moment).exclude(claimed_until__gte=moment)
+        return set(idle.values_list("id", flat=True))
 
 
 def _all_settled(sim: Sim) -> None:

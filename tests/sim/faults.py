@@ -20,6 +20,11 @@ class Faults:
 
     def __init__(self, chance: Chance) -> None:
         self.chance, self.calm, self.hit = chance, False, dict.fromkeys(self.KINDS, 0)
+        # Pods whose worker was told that they are there, and that nobody has tried to take down since.
+        self.known: set[str] = set()
+        self.answered: set[str] = (
+            set()
+        )  # those of the present step: a worker that dies takes its knowledge along
         # Each run draws its own mixture: some faults only show where another one is absent.
         self.rate = {kind: chance.uniform(0, 0.12) if chance.below(0.7) else 0.0 for kind in self.KINDS}
 
@@ -32,25 +37,33 @@ class Faults:
 class FaultyCluster(SimulatedProvisioner):
     """The simulated cluster behind a network that breaks: before the effect, after it, or while others work."""
 
-    def __init__(self, faults: Faults, meanwhile: Callable[[], None]) -> None:
+    def __init__(self, faults: Faults, meanwhile: Callable[[str], None]) -> None:
         self.faults, self.meanwhile = faults, meanwhile
 
     def ensure(self, order: Order, *, now: datetime) -> Observation:
-        return self._through(lambda: super(FaultyCluster, self).ensure(order, now=now))
+        answer = self._through(order, lambda: super(FaultyCluster, self).ensure(order, now=now))
+        self.faults.known.add(order.name)
+        self.faults.answered.add(order.name)
+        return answer
 
     def observe(self, order: Order, *, now: datetime) -> Observation:
-        return self._through(lambda: super(FaultyCluster, self).observe(order, now=now))
+        return self._through(order, lambda: super(FaultyCluster, self).observe(order, now=now))
 
     def remove(self, order: Order, *, now: datetime) -> Observation:
-        return self._through(lambda: super(FaultyCluster, self).remove(order, now=now))
+        self.faults.known.discard(order.name)
+        return self._through(order, lambda: super(FaultyCluster, self).remove(order, now=now))
 
-    def _through(self, call: Callable[[], Observation]) -> Observation:
+    def remove_named(self, name: str, *, now: datetime) -> None:
+        self.faults.known.discard(name)
+        super().remove_named(name, now=now)
+
+    def _through(self, order: Order, call: Callable[[], Observation]) -> Observation:
         self._break("before")
         if self.faults.strike("interleave"):
-            self.meanwhile()
+            self.meanwhile(order.lease_id)
         answer = call()
         if self.faults.strike("interleave"):
-            self.meanwhile()
+            self.meanwhile(order.lease_id)
         self._break("after")
         return answer
 

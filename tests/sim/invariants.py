@@ -1,7 +1,7 @@
 """What must be true after every single step, whatever failed."""
 
 from collections import Counter, defaultdict
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from broker.domain.geometry import Geometry, Held, faults
 from broker.domain.lifecycle import HOLDS_CAPACITY, may_become
@@ -13,17 +13,23 @@ from tenants.models import Quota, QuotaKind
 from tenants.services.walls import as_sweep
 from tests.world import MODEL
 
+SWEEP = timedelta(seconds=5)  # how often the beat repeats what is due
+LOOKED_AT = {
+    "provisioning": timedelta(seconds=15),
+    "releasing": timedelta(seconds=15),
+    "active": timedelta(minutes=5),
+}
 HOLDING = {state.value for state in HOLDS_CAPACITY}
 
 
 class Watch:
     """Reads the ledger only where it is new, and everything else whole: the worlds are small."""
 
-    def __init__(self) -> None:
-        self.position = 0
+    def __init__(self, known: set[str]) -> None:
+        self.known, self.position = known, 0
         self.last: dict[str, Transition] = {}
 
-    def check(self) -> None:
+    def check(self, *, now: datetime) -> None:
         with as_sweep():
             leases = {lease.pk: lease for lease in Lease.objects.select_related("offering", "project")}
             held = list(Allocation.objects.filter(released_at=None))
@@ -33,6 +39,7 @@ class Watch:
         self._places(leases, held)
         self._pods(leases)
         self._quotas(leases, limits)
+        self._looks(leases, now)
 
     def _ledger(self, news: list[Transition], leases: dict[str, Lease]) -> None:
         for step in news:
@@ -74,12 +81,9 @@ class Watch:
         )
         twice = [name for name, times in running.items() if times > 1]
         assert not twice, f"runs twice at once: {twice}"
-        for pod in SimulatedPod.objects.filter(gone_at=None):
-            lease = leases.get("lse_" + pod.name[2:].rpartition("-g")[0])
-            if lease and lease.state == LeaseState.RELEASED and lease.ended_at:
-                # A worker may have been late by a moment; what it made is told to go with its next breath.
-                late = pod.created_at > lease.ended_at - timedelta(seconds=1)
-                assert late, f"{lease.pk} is released, and nobody told {pod.name} to go"
+        held = {order_name(lease.pk, lease.generation) for lease in leases.values() if lease.state in HOLDING}
+        untold = set(SimulatedPod.objects.filter(gone_at=None, name__in=self.known - held))
+        assert not untold, f"no lease accounts for {untold}, and who made them told them not to go"
 
     def _quotas(self, leases: dict[str, Lease], limits: list[Quota]) -> None:
         """A quota counts what is held below it, whenever it was made: summed from the leases, not from its parts."""
@@ -93,6 +97,15 @@ class Watch:
                 month = quota.window_start.isoformat() if quota.window_start else ""
                 asked = sum(lease.quota_uses["gpu_seconds"]["windows"].get(month, 0) for lease in below)
                 assert asked <= quota.used <= quota.limit, f"{quota.pk}: {quota.used}, less than {asked}"
+
+    def _looks(self, leases: dict[str, Lease], now: datetime) -> None:
+        """Whatever hint is lost: the sweep is due for all that is under way, and for the rest soon enough."""
+        for lease in leases.values():
+            if (patience := LOOKED_AT.get(lease.state)) is not None:
+                assert lease.due_at, f"{lease.pk} is {lease.state}, and nobody will ever look"
+                assert lease.due_at + SWEEP <= now + patience, (
+                    f"{lease.pk} is looked at only at {lease.due_at}"
+                )
 
 
 def at_rest() -> list[str]:
