@@ -168,7 +168,10 @@ class Nodes:
         return self.api.until(f"/api/v1/nodes/{name}", lambda seen: ready(seen) == state, within=within)
 
     def power(self, name: str, *, on: bool) -> None:
-        """Cut a node's power or give it back; the cluster notices by its silence."""
+        """Cut a node's power or give it back; the cluster notices by its silence.
+
+        Where every node is silent Kubernetes doubts itself and taints none: let a neighbour live.
+        """
         self._change(name, {"metadata": {"labels": {POWERED: "true" if on else None}}})
 
     def sicken(self, name: str, *, sick: bool = True) -> None:

@@ -38,7 +38,7 @@ def test_slices_that_are_used_up_leave_a_pod_unschedulable(
 def test_a_node_whose_power_is_cut_is_noticed_and_its_pods_stay_as_they_were(
     control_plane: ControlPlane, gpu_nodes: Nodes, namespace: str
 ) -> None:
-    node = gpu_nodes.add()
+    node, _neighbour = gpu_nodes.add(), gpu_nodes.add()  # were all silent, the cluster would doubt itself
     path = f"/api/v1/namespaces/{namespace}/pods/lost"
     control_plane.api.create(pod("lost", namespace, node=node))
     control_plane.api.until(path, lambda seen: seen["status"]["phase"] == "Running")
