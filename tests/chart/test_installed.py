@@ -38,6 +38,14 @@ FORBIDDEN = [
 TRACES = {"events", "leases", "endpoints", "endpointslices", "controllerrevisions"}
 
 
+@pytest.fixture(scope="module")
+def control_plane() -> Iterator[ControlPlane]:
+    """Start a cluster for these tests alone: some of what they install is a whole cluster's."""
+    with ControlPlane() as plane:
+        Nodes(plane.api, "node").add()
+        yield plane
+
+
 @pytest.fixture
 def home(control_plane: ControlPlane) -> Iterator[str]:
     """Make a namespace that lets in restricted pods only."""
@@ -52,9 +60,8 @@ def home(control_plane: ControlPlane) -> Iterator[str]:
 
 
 @pytest.fixture
-def command(control_plane: ControlPlane, home: str, tmp_path: Path, gpu_nodes: Nodes) -> Callable[..., str]:
+def command(control_plane: ControlPlane, home: str, tmp_path: Path) -> Callable[..., str]:
     """Run Helm against the cluster, with folders of its own."""
-    gpu_nodes.add()
     kubeconfig = tmp_path / "kubeconfig"
     kubeconfig.touch(mode=0o600)
     kubeconfig.write_text(json.dumps(control_plane.kubeconfig("installer", "system:masters")))

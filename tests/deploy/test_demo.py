@@ -1,0 +1,115 @@
+"""The laptop's demo as far as it goes without a container engine: real Helm, kubectl and API server, no kind."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.controlplane import binaries
+from tests.controlplane.fixtures import OwnControlPlane
+from tests.controlplane.nodes import Nodes
+from tests.controlplane.plane import ControlPlane
+
+FOLDER = Path(__file__).resolve().parents[2] / "deploy" / "demo" / "kind"
+STAND_IN = """#!/bin/sh
+echo "$(basename "$0") $*" >> {log}
+case "$*" in "get clusters") echo gpubroker-demo ;; esac
+"""
+# The played kubelet lets a program run for ever unless its pod says otherwise, and a migration must end.
+HELM = """#!/bin/sh
+case "$*" in
+  *deploy/chart*) exec {helm} "$@" --set-string 'migrate.podAnnotations.kubelet\\.test/script=succeed-100ms' ;;
+  *) exec {helm} "$@" ;;
+esac
+"""
+
+
+def program(file: Path, text: str) -> None:
+    file.write_text(text)
+    file.chmod(0o755)
+
+
+@pytest.fixture
+def control_plane(own_control_plane: OwnControlPlane) -> ControlPlane:
+    """Start a cluster of the demo's own: what it installs is a whole cluster's."""
+    plane = own_control_plane()
+    Nodes(plane.api, "laptop").add()
+    return plane
+
+
+@pytest.fixture
+def laptop(control_plane: ControlPlane, tmp_path: Path) -> dict[str, str]:
+    """Return the environment of a laptop whose kind is our control plane."""
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for name in ("kind", "docker"):
+        program(tools / name, STAND_IN.format(log=tmp_path / "log"))
+    program(tools / "helm", HELM.format(helm=binaries.find("helm")))
+    kubectl = binaries.find("kubectl")
+    assert kubectl
+    (tools / "kubectl").symlink_to(kubectl)
+
+    kubeconfig = control_plane.kubeconfig("admin", "system:masters")
+    kubeconfig["contexts"][0]["name"] = "kind-gpubroker-demo"
+    (tmp_path / "kubeconfig").touch(mode=0o600)
+    (tmp_path / "kubeconfig").write_text(json.dumps(kubeconfig))
+
+    operator = tmp_path / "operator"
+    (operator / "templates").mkdir(parents=True)
+    (operator / "Chart.yaml").write_text("{apiVersion: v2, name: pretended, version: 0.0.1}")
+    (operator / "templates" / "pool.yaml").write_text(
+        "{apiVersion: v1, kind: ConfigMap, metadata: {name: topology}, data:"
+        ' {count: "{{ .Values.topology.nodePools.default.gpuCount }}"}}'
+    )
+    return {
+        "PATH": f"{tools}:{os.environ['PATH']}",
+        "HOME": str(tmp_path),
+        "KUBECONFIG": str(tmp_path / "kubeconfig"),
+        "FAKE_GPU_OPERATOR": str(operator),
+    }
+
+
+def demo(verb: str, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(FOLDER / "demo.sh"), verb], env=env, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.cluster
+def test_the_demo_comes_up_and_a_second_time_changes_no_password(
+    control_plane: ControlPlane, laptop: dict[str, str], tmp_path: Path
+) -> None:
+    kept = []
+    for _ in range(2):
+        done = demo("up", laptop)
+        assert done.returncode == 0, done.stdout + done.stderr
+        kept.append(control_plane.api.get("/api/v1/namespaces/gpubroker/secrets/gpubroker-database")["data"])
+    assert set(kept[0]) == {"owner", "web", "worker"}
+    assert kept[0] == kept[1]
+    pods = control_plane.api.items("/api/v1/namespaces/gpubroker/pods")
+    assert {pod["status"]["phase"] for pod in pods} == {"Running"}
+    assert len(pods) == 7  # web, events, worker, beat, relay; PostgreSQL and Valkey
+    assert "port-forward service/gpubroker-web 8000:80" in done.stdout
+    log = (tmp_path / "log").read_text()
+    assert "docker build -f" in log
+    assert "kind load docker-image gpubroker:demo --name gpubroker-demo" in log
+
+
+def test_the_demo_says_what_it_lacks(tmp_path: Path) -> None:
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    bare = {"PATH": f"{tools}:/usr/bin:/bin", "HOME": str(tmp_path), "FAKE_GPU_OPERATOR": ""}
+    for name in ("docker", "kubectl", "helm"):
+        program(tools / name, "#!/bin/sh\n")
+    missing = demo("up", bare)
+    assert (missing.returncode, missing.stderr) == (
+        1,
+        "kind is not on the path; install it and try again.\n",
+    )
+    program(tools / "kind", "#!/bin/sh\n")
+    unnamed = demo("up", bare)
+    assert unnamed.returncode != 0
+    assert "name the chart of run-ai/fake-gpu-operator in it" in unnamed.stderr
+    assert demo("sideways", bare).returncode == 2
