@@ -1,5 +1,6 @@
 """Launch: one page on which one says what, how and until when, beside a quote that follows every change."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -13,11 +14,23 @@ from django.views.decorators.http import require_http_methods
 from billing.portal import calls, rail, shelf, wishes
 from billing.portal.pages import PageRequest, may, must, page
 from billing.portal.shelf import Item, Sold
+from broker.domain.workloads import TEMPLATES, template_for
 from broker.models import Lease
 from broker.services.leases import request as asking
 from ports import ids
 from tenants.services import answers
 from tenants.services.refusals import Refused
+
+FIELDS = (
+    "name",
+    "count",
+    "lasts",
+    "until",
+    "image",
+    "command",
+    "env",
+    "ssh_keys",
+)  # each shows its own error
 
 
 @require_http_methods(["GET", "POST"])
@@ -37,11 +50,13 @@ def launch(request: PageRequest) -> HttpResponse:
             wish.errors["offering"] = "Nothing that is sold was chosen. Choose a slice from the list."
         if not wish.errors and (done := start(request, wanted)):
             return done
-    quote = rail.quote(request, each, wanted)
+    # Keys and variables are not sent with every change of the form: they are judged when it is sent.
+    sent = wanted if request.method == "POST" else replace(wanted, workload="", env={}, ssh_keys=())
+    quote = rail.quote(request, each, sent)
     refused = ""
     if quote.refused:
         place, words = rail.complaint(quote.refused)
-        if place in ("name", "count", "lasts", "until"):
+        if place in FIELDS:
             wish.errors.setdefault(place, words)
         else:
             refused = words
@@ -55,7 +70,7 @@ def launch(request: PageRequest) -> HttpResponse:
         "models": models(all_items, model),
         "model": model,
         "classes": classes(all_items, each),
-        "images": wishes.IMAGES,
+        "choices": wishes.CHOICES,
         "quote": quote,
         "others": quote.others,
         "refused": refused,
@@ -78,13 +93,14 @@ def again(request: PageRequest) -> QueryDict:
         Lease.objects.for_tenant(request.tenant).filter(pk=asked.get("again", "")).select_related("offering")
     )
     if lease := like.first():
-        known = {image.image for image in wishes.IMAGES}
+        runs = lease.workload or template_for(lease.image)
         asked.setdefault("offering", lease.offering_id)
         asked.setdefault("class", lease.offering.price_class)
         asked.setdefault("count", str(lease.quantity))
         asked.setdefault("lasts", wishes.written(timedelta(seconds=lease.max_duration_s)))
-        asked.setdefault("runs", lease.image if lease.image in known else "own")
-        asked.setdefault("image", lease.image)
+        asked.setdefault("runs", runs)
+        asked.setdefault("image", "" if lease.image == TEMPLATES[runs].image else lease.image)
+        asked.setdefault("ssh_keys", "\n".join(lease.ssh_keys))
         asked.setdefault("command", lease.command)
     return asked
 
@@ -160,8 +176,14 @@ def body(request: PageRequest, each: Sold, wish: wishes.Wish, wanted: asking.Wan
         "name": wish.name,
         "quantity": wanted.quantity,
         "max_duration_s": wanted.max_duration_s,
-        "image": wanted.image,
+        "workload": wanted.workload,
     }
+    if wanted.image:
+        filled["image"] = wanted.image
+    if wanted.ssh_keys:
+        filled["ssh_keys"] = list(wanted.ssh_keys)
+    if wanted.env:
+        filled["env"] = dict.fromkeys(wanted.env, "…")  # the page is kept in histories; values may be secrets
     if wanted.end_date:
         filled["end_date"] = wanted.end_date.isoformat()
     if wanted.command:

@@ -192,7 +192,7 @@ def others(request: PageRequest, lease: Lease, cost: Money, now: datetime) -> tu
 def other(request: PageRequest, each: Alternative, lease: Lease) -> Other:
     offering = each.offering
     query = request.GET.copy() if request.method == "GET" else request.POST.copy()
-    for name in ("csrfmiddlewaretoken", "key", "model"):
+    for name in ("csrfmiddlewaretoken", "key", "model", "env", "ssh_keys"):
         query.pop(name, None)
     query["offering"], query["class"] = offering.pk, offering.price_class
     free = f"{each.free} free now"

@@ -9,6 +9,7 @@ from django.db.models import Prefetch
 from billing.services import prices, spend
 from billing.services.spend import Cost
 from broker.domain.states import LeaseState
+from broker.domain.workloads import TEMPLATES
 from broker.models import Allocation, Lease
 from broker.models.leases import LeaseQuerySet
 from broker.services.leases.standing import Position, positions
@@ -74,6 +75,15 @@ class Row:
         offering = self.lease.offering
         name = "Whole card" if offering.isolation == "device" else offering.profile
         return f"{self.lease.quantity} × {name}" if self.lease.quantity > 1 else name
+
+    @property
+    def runs(self) -> str:
+        template = TEMPLATES.get(self.lease.workload)
+        return template.label if template else self.lease.workload
+
+    @property
+    def variables(self) -> str:
+        return ", ".join(sorted(self.lease.env))
 
     @property
     def model(self) -> str:

@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 from django.http import QueryDict
 
 from billing.portal.pages import PageRequest
+from broker.domain.workloads import BATCH, JUPYTER, OWN, SSH, VLLM, VSCODE, Template
 from broker.models import Offering
 from broker.services.leases.request import Wanted
 
@@ -16,26 +17,29 @@ PART = re.compile(r"(\d{1,7})\s*(d|day|days|h|hour|hours|min|m|minute|minutes|s)
 SECONDS = {"d": 86_400, "h": 3600, "m": 60, "s": 1}
 FIRST = "8 h"
 YEARS = range(2000, 3000)
+LONGEST_TEXT = 100_000  # of a field of several lines; the service's own bounds are narrower
 CENTURIES_S = 10**10  # more than anybody can mean; the bounds of a lease refuse it
 
 
 @dataclass(frozen=True)
-class Image:
-    """A workload many people start with."""
+class Choice:
+    """A workload to start with; the first needs nothing more than a press."""
 
-    image: str
-    label: str
+    template: Template
     icon: str
 
     @property
     def tag(self) -> str:
-        return self.image.rpartition("/")[2]
+        return self.template.image.rpartition("/")[2] or "named below"
 
 
-IMAGES = (
-    Image("pytorch/pytorch:2.9-cuda13", "PyTorch", "flame"),
-    Image("jupyter/pytorch-notebook", "JupyterLab", "notebook"),
-    Image("vllm/vllm-openai", "vLLM", "message-chatbot"),
+CHOICES = (
+    Choice(JUPYTER, "notebook"),
+    Choice(VSCODE, "code"),
+    Choice(SSH, "key"),
+    Choice(VLLM, "message-chatbot"),
+    Choice(BATCH, "player-play"),
+    Choice(OWN, "package"),
 )
 
 
@@ -48,16 +52,14 @@ class Wish:
     name: str
     count: str
     same_node: bool
-    runs: str  # one of IMAGES, or "own"
+    runs: str  # the name of a template
     image: str
     command: str
+    env: str  # NAME=value, a line each
+    keys: str  # a public key each line
     lasts: str
     until: str
     errors: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def own_image(self) -> bool:
-        return self.runs == "own"
 
     def wanted(self, offering: Offering, zone: ZoneInfo) -> Wanted:
         """Return the request it stands for; notes the errors of fields that cannot be read."""
@@ -72,8 +74,11 @@ class Wish:
             quantity=quantity,
             same_node=self.same_node and quantity > 1,
             end_date=self._until(zone),
-            image=self.image.strip() if self.own_image else self.runs,
+            image=self.image.strip(),
             command=self.command.strip(),
+            workload=self.runs,
+            env=self._env(),
+            ssh_keys=[line.strip() for line in self.keys.splitlines() if line.strip()],
         )
 
     def _count(self) -> int:
@@ -81,6 +86,17 @@ class Wish:
             return int(self.count)
         self.errors["count"] = "That is no whole number. Write how many slices start together."
         return 1
+
+    def _env(self) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for line in self.env.splitlines():
+            name, is_set, value = line.partition("=")
+            if not line.strip():
+                continue
+            if not is_set or name.strip() in found:
+                self.errors["env"] = "Write NAME=value, one a line, each name once."
+            found[name.strip()] = value
+        return found
 
     def _until(self, zone: ZoneInfo) -> datetime | None:
         if not self.until:
@@ -101,9 +117,11 @@ def read(request: PageRequest, asked: QueryDict) -> Wish:
         name=asked.get("name", "").strip() or suggested(request),
         count=asked.get("count", "1").strip() or "1",
         same_node="same_node" in asked,
-        runs=asked.get("runs", IMAGES[0].image),
+        runs=asked.get("runs", CHOICES[0].template.name),
         image=asked.get("image", "")[:300],
         command=asked.get("command", "")[:2000],
+        env=asked.get("env", "")[:LONGEST_TEXT],
+        keys=asked.get("ssh_keys", "")[:LONGEST_TEXT],
         lasts=asked.get("lasts", FIRST).strip(),
         until=asked.get("until", "").strip(),
     )

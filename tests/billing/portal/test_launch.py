@@ -208,3 +208,72 @@ def test_starts_of_the_past_become_an_estimate(desk: Desk) -> None:
 )
 def test_a_length_is_read_as_people_write_it(text: str, length: int | None) -> None:
     assert seconds(text) == length
+
+
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIDtMiVqXvOjvXcR8wHYL4fWGfIuB9pYvQKYsEY6nFTZ9 ada@example"
+
+
+def test_every_workload_starts_with_one_press(desk: Desk) -> None:
+    page = desk.read("/launch/")
+    for runs in ("jupyter", "vscode", "vllm", "batch"):
+        assert desk.post("/launch/", **form(offering(), runs=runs, image="", key=runs)).status_code == 302
+    assert [lease.workload for lease in leases_of(desk)] == ["jupyter", "vscode", "vllm", "batch"]
+    assert "SSH box" in page
+
+
+def test_keys_and_variables_go_along(desk: Desk) -> None:
+    desk.post(
+        "/launch/",
+        **form(offering(), runs="ssh", image="", ssh_keys=f"{KEY}\r\n\r\n", env="A=1\r\nB==x \r\n"),
+    )
+    [lease] = leases_of(desk)
+    assert (lease.ssh_keys, lease.env) == ([KEY], {"A": "1", "B": "=x "})
+    page = desk.read(f"/leases/{lease.pk}/")
+    assert "Runs SSH box" in page
+    assert "Variables A, B" in page
+
+
+@pytest.mark.parametrize(
+    ("more", "field", "said"),
+    [
+        ({"runs": "ssh"}, "ssh_keys", "Nobody could enter"),
+        ({"runs": "ssh", "ssh_keys": "-----BEGIN PRIVATE KEY-----"}, "ssh_keys", "private half"),
+        ({"env": "LD_PRELOAD=/x.so"}, "env", "LD_PRELOAD cannot be set"),
+        ({"env": "just words"}, "env", "Write NAME=value"),
+        ({"env": "A=1\nA=2"}, "env", "each name once"),
+        ({"image": ""}, "image", "Name an image."),
+        ({"image": "http://a/b"}, "image", "no scheme"),
+        ({"command": "'open"}, "command", "is not closed"),
+    ],
+)
+def test_a_wish_that_cannot_run_is_told_beside_its_field(
+    desk: Desk, more: dict[str, str], field: str, said: str
+) -> None:
+    answer = desk.post("/launch/", **form(offering(), **more))
+    assert answer.status_code == 409
+    assert f'id="{field}-err"' in answer.content.decode()
+    assert said in words(answer)
+    assert leases_of(desk) == []
+
+
+def test_a_workload_that_nobody_offers_starts_nothing(desk: Desk) -> None:
+    answer = desk.post("/launch/", **form(offering(), runs="root"))
+    assert answer.status_code == 409
+    assert "There is no workload" in words(answer)
+
+
+def test_launching_again_proposes_the_same_without_the_variables(desk: Desk) -> None:
+    desk.post("/launch/", **form(offering(), runs="ssh", image="", ssh_keys=KEY, env="TOKEN=hush"))
+    [lease] = leases_of(desk)
+    page = desk.get(f"/launch/?again={lease.pk}").content.decode()
+    assert KEY in page
+    assert "hush" not in page
+    assert re.search(r'value="ssh" checked', page)
+
+
+def test_a_live_quote_is_not_asked_with_keys_or_variables(desk: Desk) -> None:
+    page = desk.get("/launch/").content.decode()
+    assert 'hx-params="not env,ssh_keys"' in page
+    answer = desk.post("/launch/", **form(offering(), count="9" * 6, env="TOKEN=hush", ssh_keys=KEY))
+    links = re.findall(r'href="([^"]*)"', answer.content.decode())
+    assert [link for link in links if "hush" in link or "ssh-ed25519" in link] == []
