@@ -1,0 +1,121 @@
+"""How a Kubernetes cluster joins: its credentials are sealed, its nodes and cards become inventory and stay true."""
+
+import json
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+from django.db.models import F
+
+from broker.models import Cluster, ClusterCredential, Gpu, Health, LayoutPolicy, Node
+from broker.provisioners.kubernetes import kubeconfig as kubeconfigs
+from broker.provisioners.kubernetes.inventory import CardFound, NodeFound
+from broker.services import catalogue, inventory
+from ports import seal
+from tenants.services import audit
+from tenants.services.actors import SYSTEM, Actor
+
+GONE = "its node no longer reports it"
+
+
+@transaction.atomic
+def join(
+    *,
+    name: str,
+    region: str,
+    kubeconfig: Mapping[str, Any],
+    driver: str,
+    driver_options: Mapping[str, Any] | None = None,
+    actor: Actor,
+    now: datetime,
+) -> Cluster:
+    """Register a cluster by a parsed kubeconfig. Nothing is sold there before its inventory is taken."""
+    cluster = Cluster.objects.create(
+        name=name,
+        region=region,
+        provisioner="kubernetes",
+        driver=driver,
+        driver_options=dict(driver_options or {}),
+        address=kubeconfigs.server(dict(kubeconfig)),
+        created_at=now,
+    )
+    _keep(cluster, kubeconfig, now)
+    audit.record(
+        "cluster.join",
+        actor=actor,
+        now=now,
+        subject_id=cluster.pk,
+        subject_label=name,
+        address=cluster.address,
+        driver=driver,
+    )
+    return cluster
+
+
+@transaction.atomic
+def renew(cluster: Cluster, kubeconfig: Mapping[str, Any], *, actor: Actor, now: datetime) -> None:
+    """Replace a cluster's credentials; whoever is connected finds the new ones when the old are refused."""
+    address = kubeconfigs.server(dict(kubeconfig))
+    Cluster.objects.filter(pk=cluster.pk).update(address=address, version=F("version") + 1)
+    _keep(cluster, kubeconfig, now)
+    audit.record(
+        "cluster.renew",
+        actor=actor,
+        now=now,
+        subject_id=cluster.pk,
+        subject_label=cluster.name,
+        address=address,
+    )
+
+
+def _keep(cluster: Cluster, kubeconfig: Mapping[str, Any], now: datetime) -> None:
+    sealed = seal.seal(json.dumps(kubeconfig).encode())
+    ClusterCredential.objects.update_or_create(
+        cluster=cluster, defaults={"sealed": sealed, "updated_at": now}
+    )
+
+
+@transaction.atomic
+def take_inventory(cluster: Cluster, found: Iterable[NodeFound], *, now: datetime) -> list[str]:
+    """Bring nodes and cards in line with what a cluster reports; return what of it cannot be sold, and why.
+
+    What is no longer reported is taken out of the pool and never deleted: leases may stand on it.
+    """
+    problems = []
+    for each in sorted(found, key=lambda node: node.name):
+        node, _ = Node.objects.get_or_create(cluster=cluster, name=each.name, defaults={"state_since": now})
+        for card in each.cards:
+            _take(node, card, now)
+        _miss(node, {card.index for card in each.cards}, now)
+        problems += [f"{each.name}: {problem}" for problem in each.problems]
+    return problems
+
+
+def _take(node: Node, found: CardFound, now: datetime) -> None:
+    how = str(found.isolation)
+    cuts = [
+        {"profile": cut.profile, "start": cut.start, "size": cut.size, "isolation": how} for cut in found.cuts
+    ]
+    wanted = {
+        "gpu_model_id": catalogue.spec_of(found.model).name,
+        # Where nobody tells a card's own, the node's id makes one: two clusters may call their nodes alike.
+        "uuid": found.uuid if found.uuid.startswith("GPU-") else f"{node.pk}/{found.index}",
+        "layout_policy": LayoutPolicy.FIXED if cuts else LayoutPolicy.DYNAMIC,
+        "fixed_layout": cuts,
+    }
+    card, made = Gpu.objects.get_or_create(
+        node=node, index=found.index, defaults={**wanted, "health_since": now}
+    )
+    changes = {name: value for name, value in wanted.items() if getattr(card, name) != value}
+    if changes and not made:
+        Gpu.objects.filter(pk=card.pk).update(**changes, version=F("version") + 1)
+    if not found.healthy:
+        inventory.set_health(card, Health.UNHEALTHY, reason="its node says so", actor=SYSTEM, now=now)
+    elif card.health_reason == GONE:
+        inventory.set_health(card, Health.HEALTHY, reason="", actor=SYSTEM, now=now)
+
+
+def _miss(node: Node, reported: set[int], now: datetime) -> None:
+    for card in node.gpus.filter(health=Health.HEALTHY).exclude(index__in=reported):
+        inventory.set_health(card, Health.UNHEALTHY, reason=GONE, actor=SYSTEM, now=now)

@@ -1,0 +1,88 @@
+"""How a cluster's nodes and cards become inventory, and stay what the cluster says."""
+
+from typing import Any
+
+import pytest
+from cryptography.fernet import Fernet
+
+from broker.domain.states import Isolation
+from broker.models import Cluster, ClusterCredential, Gpu, Node
+from broker.provisioners.kubernetes.inventory import CardFound, Cut, NodeFound
+from broker.services import catalogue, joining
+from ports import seal
+from tests.world import MODEL, NOW, OPERATOR
+
+KUBECONFIG = {
+    "clusters": [{"name": "cluster", "cluster": {"server": "https://one.example"}}],
+    "users": [{"name": "cluster", "user": {"token": "first"}}],
+}
+WHOLE = (Cut(0, 8, "card"),)
+
+
+@pytest.fixture
+def cluster(db: None, settings: Any) -> Cluster:
+    settings.CREDENTIAL_KEYS = Fernet.generate_key().decode()
+    catalogue.load_gpu_models()
+    return joining.join(
+        name="east", region="eu", kubeconfig=KUBECONFIG, driver="device_plugin", actor=OPERATOR, now=NOW
+    )
+
+
+def card(index: int = 0, **changes: Any) -> CardFound:
+    found = {"uuid": f"n1/{index}", "model": MODEL, "isolation": Isolation.DEVICE, "cuts": WHOLE, **changes}
+    return CardFound(index=index, **found)
+
+
+def take(cluster: Cluster, *cards: CardFound, problems: tuple[str, ...] = ()) -> list[str]:
+    return joining.take_inventory(cluster, [NodeFound("n1", cards, problems)], now=NOW)
+
+
+def test_new_credentials_replace_the_old(cluster: Cluster) -> None:
+    way = {**KUBECONFIG, "clusters": [{"name": "cluster", "cluster": {"server": "https://two.example"}}]}
+    joining.renew(cluster, way, actor=OPERATOR, now=NOW)
+    cluster.refresh_from_db()
+    assert cluster.address == "https://two.example"
+    assert b"two.example" in seal.opened(bytes(ClusterCredential.objects.get().sealed))
+
+
+def test_without_a_key_no_cluster_joins(cluster: Cluster, settings: Any) -> None:
+    settings.CREDENTIAL_KEYS = ""
+    with pytest.raises(seal.Unsealable):
+        joining.join(name="west", region="eu", kubeconfig=KUBECONFIG, driver="dra", actor=OPERATOR, now=NOW)
+    assert not Cluster.objects.filter(name="west").exists()
+
+
+def test_what_a_node_reports_becomes_inventory_once(cluster: Cluster) -> None:
+    for _ in range(2):
+        assert take(cluster, card(0), card(1, cuts=(), uuid="GPU-real")) == []
+    node = Node.objects.get()
+    fixed, dynamic = Gpu.objects.order_by("index")
+    assert (fixed.uuid, fixed.layout_policy) == (f"{node.pk}/0", "fixed")
+    assert fixed.fixed_layout == [{"profile": "card", "start": 0, "size": 8, "isolation": "device"}]
+    assert (dynamic.uuid, dynamic.layout_policy, dynamic.version) == ("GPU-real", "dynamic", 1)
+
+
+def test_a_card_that_was_cut_anew_has_its_new_places(cluster: Cluster) -> None:
+    take(cluster, card())
+    take(cluster, card(cuts=(Cut(0, 4, "3g.40gb"),), isolation=Isolation.HARDWARE))
+    changed = Gpu.objects.get()
+    assert (changed.fixed_layout[0]["profile"], changed.version) == ("3g.40gb", 2)
+
+
+def test_a_card_no_longer_reported_is_out_of_the_pool_until_it_is(cluster: Cluster) -> None:
+    take(cluster, card(0), card(1))
+    take(cluster, card(0))
+    assert Gpu.objects.get(index=1).health_reason == joining.GONE
+    assert Gpu.objects.sellable().count() == 1
+    take(cluster, card(0), card(1))
+    assert Gpu.objects.sellable().count() == 2
+
+
+def test_a_card_that_its_node_calls_broken_is_out_of_the_pool(cluster: Cluster) -> None:
+    take(cluster, card(healthy=False))
+    take(cluster, card())  # what an operator or its node said stands until an operator looks
+    assert Gpu.objects.get().health == "unhealthy"
+
+
+def test_what_cannot_be_sold_is_told_with_its_node(cluster: Cluster) -> None:
+    assert take(cluster, problems=("cards of no model we know",)) == ["n1: cards of no model we know"]

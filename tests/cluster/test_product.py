@@ -1,0 +1,143 @@
+"""The product itself on a real control plane: a cluster joins, a lease is asked for, runs, and leaves nothing."""
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+import yaml
+from cryptography.fernet import Fernet
+
+from broker.models import ClusterCredential, Gpu, Lease, Offering
+from broker.provisioners.kubernetes.kinds import NODE
+from broker.provisioners.kubernetes.kubeconfig import parse
+from broker.provisioners.kubernetes.objects import Node, read
+from broker.provisioners.kubernetes.transport import Transport
+from broker.services import catalogue, clusters, joining
+from ports import clock, doorbell
+from tenants.models.audit import AuditEvent
+from tenants.services.walls import as_staff
+from tests.cluster.installed import install
+from tests.cluster.stages import PLUGIN
+from tests.controlplane.nodes import GpuNode, Nodes
+from tests.controlplane.plane import ControlPlane
+from tests.world import MODEL, OPERATOR, REGION, Life, fresh, held, home, path
+
+Until = Callable[[Lease, str], Lease]
+
+
+class Installation:
+    """A joined cluster with one node, whose cards are for sale, and a tenant."""
+
+    def __init__(self, plane: ControlPlane, nodes: Nodes, life: Life) -> None:
+        self.plane, self.life = plane, life
+        install(plane.api, PLUGIN)
+        self.node = nodes.add(GpuNode(cards=2, cut=1, mig={"1g.10gb": 7}))
+        catalogue.load_gpu_models()
+        self.kubeconfig = parse(yaml.safe_dump(plane.kubeconfig("admin", "system:masters")))
+        self.cluster = joining.join(
+            name=self.node,
+            region=REGION,
+            kubeconfig=self.kubeconfig,
+            driver="device_plugin",
+            actor=OPERATOR,
+            now=life.now,
+        )
+        self.take_inventory()
+        catalogue.derive_offerings(now=life.now)
+        Offering.objects.update(state="published")
+        self.home = home()
+
+    def take_inventory(self) -> list[str]:
+        transport = Transport(lambda: self.kubeconfig)
+        items, _ = transport.within().list_all(NODE, fields=f"metadata.name={self.node}")
+        found = PLUGIN.inventory([read(each, Node) for each in items], [])
+        return joining.take_inventory(self.cluster, found, now=self.life.now)
+
+    def until(self, lease: Lease, state: str, *, seconds: int = 30) -> Lease:
+        """Let the workers work, in real time, until a lease is in a state."""
+        end = clock.monotonic() + seconds
+        while clock.monotonic() < end:
+            self.life.clock.at = datetime.now(UTC)
+            self.life.run(0)
+            lease = fresh(lease)
+            if lease.state == state:
+                return lease
+            clock.sleep(0.05)
+        raise AssertionError(f"{lease.state}, not {state}: {lease.progress} {lease.waits_for}")
+
+    def ours(self, kind: str) -> list[dict[str, Any]]:
+        mine = f"gpubroker.dev/project={self.home.project.pk}"
+        return self.plane.api.items(kind, labelSelector=mine)
+
+
+@pytest.fixture
+def life(db: None) -> Iterator[Life]:
+    """Let time be the real one, and ids too: the cluster is shared, and remembers."""
+    with clock.standing_at(datetime.now(UTC)) as standing:
+        made = Life(standing)
+        with doorbell.heard_by(made.hear):
+            yield made
+
+
+@pytest.fixture
+def installed(
+    control_plane: ControlPlane, gpu_nodes: Nodes, life: Life, settings: Any
+) -> Iterator[Installation]:
+    settings.CREDENTIAL_KEYS = Fernet.generate_key().decode()
+    made = Installation(control_plane, gpu_nodes, life)
+    yield made
+    clusters._of_cluster.cache_clear()
+    for namespace in made.ours("/api/v1/namespaces"):
+        control_plane.api.delete(f"/api/v1/namespaces/{namespace['metadata']['name']}")
+
+
+def offering(profile: str) -> Offering:
+    return Offering.objects.get(gpu_model=MODEL, profile=profile, price_class="on_demand")
+
+
+def test_a_lease_runs_as_a_pod_and_leaves_nothing(installed: Installation) -> None:
+    life = installed.life
+    lease = life.ask(installed.home, offering("1g.10gb"), image="registry.example/acts:pull-1s")
+    lease = installed.until(lease, "active")
+    (pod,) = installed.ours("/api/v1/pods")
+    assert pod["spec"]["nodeName"] == installed.node
+    assert pod["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/mig-1g.10gb"] == "1"
+    assert pod["metadata"]["labels"]["gpubroker.dev/lease"] == lease.pk
+    life.release(lease)
+    lease = installed.until(lease, "released")
+    assert path(lease) == "requested queued provisioning active releasing released"
+    assert installed.ours("/api/v1/pods") == []
+    assert installed.ours("/api/v1/configmaps") == []
+    assert held(lease) == []
+
+
+def test_an_image_that_is_never_pulled_ends_the_lease_unpaid(installed: Installation) -> None:
+    lease = installed.life.ask(installed.home, offering("card"), image="registry.example/acts:never-pulls")
+    with pytest.raises(AssertionError, match="cannot be pulled"):
+        installed.until(lease, "active", seconds=3)
+    assert fresh(lease).active_at is None
+
+
+def test_credentials_are_kept_sealed_and_are_in_no_record(installed: Installation) -> None:
+    key = installed.kubeconfig["users"][0]["user"]["client-key-data"]
+    kept = bytes(ClusterCredential.objects.get(cluster=installed.cluster).sealed)
+    assert key.encode() not in kept
+    with as_staff():
+        told = str(list(AuditEvent.objects.filter(action="cluster.join").values()))
+    assert installed.cluster.address in told
+    assert key not in told
+
+
+def test_the_cards_of_a_node_become_inventory_and_follow_what_it_reports(
+    installed: Installation, gpu_nodes: Nodes
+) -> None:
+    cards = Gpu.objects.filter(node__cluster=installed.cluster).order_by("index")
+    assert [card.fixed_layout[0]["profile"] for card in cards] == ["card", "1g.10gb"]
+    assert len(cards[1].fixed_layout) == 7
+    gpu_nodes.give(installed.node, **{"nvidia.com/gpu": 0})
+    installed.take_inventory()
+    assert [card.health for card in cards.all()] != ["healthy", "healthy"]
+    gpu_nodes.give(installed.node, **{"nvidia.com/gpu": 1})
+    assert installed.take_inventory() == []
+    assert [card.health for card in cards.all()] == ["healthy", "healthy"]
