@@ -15,6 +15,7 @@ from deploy.embedded.process import Process
 from deploy.embedded.roles import OWNER, WEB
 from deploy.embedded.valkey import Valkey
 from tests import ground
+from tests.chart.processes import box
 from tests.controlplane import binaries as controlplane
 from tests.controlplane.fixtures import control_plane as control_plane
 from tests.controlplane.fixtures import gpu_nodes as gpu_nodes
@@ -47,6 +48,10 @@ def needs() -> dict[str, tuple[bool, str]]:
             "no chromium; apt-get install chromium adds them",
         ),
         "chart": (controlplane.find("helm") is not None, "no Helm; make controlplane adds them"),
+        "chart/processes": (
+            box.possible(),
+            "nobody may make namespaces here; root may, or everybody once user namespaces are allowed",
+        ),
     }
 
 

@@ -46,9 +46,10 @@ def laptop(control_plane: ControlPlane, tmp_path: Path) -> dict[str, str]:
     tools.mkdir()
     for name in ("kind", "docker"):
         program(tools / name, STAND_IN.format(log=tmp_path / "log"))
-    program(tools / "helm", HELM.format(helm=binaries.find("helm")))
-    kubectl = binaries.find("kubectl")
-    assert kubectl
+    helm, kubectl = binaries.find("helm"), binaries.find("kubectl")
+    assert helm, "no Helm: make controlplane builds it"
+    assert kubectl, "no kubectl: make controlplane builds it"
+    program(tools / "helm", HELM.format(helm=helm))
     (tools / "kubectl").symlink_to(kubectl)
 
     kubeconfig = control_plane.kubeconfig("admin", "system:masters")

@@ -11,12 +11,13 @@ import signal
 import subprocess
 import sys
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from tests.chart.rendering import secret_files
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 CONTAINERFILE = ROOT / "deploy" / "Containerfile"
 # /tmp and /dev/shm stay open to writing, as in a pod; everything else on the root becomes read-only.
 ENTER = """
@@ -25,7 +26,7 @@ mount --make-rprivate /
 mount --bind /tmp /tmp
 mount -t tmpfs tmpfs /run
 mkdir -p /run/secrets /run/app
-mount --bind {secrets} /run/secrets 2>/dev/null
+mount --bind {secrets} /run/secrets
 mount --bind {app} /run/app
 mount -o remount,bind,ro /run/app
 mount -o remount,bind,ro /
@@ -40,11 +41,13 @@ def unshare() -> list[str]:
     return ["unshare", *user, "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
 
 
+@cache
 def possible() -> bool:
     """Tell whether this machine lets us make them."""
     if not shutil.which("unshare"):
         return False
-    enter = "mount --bind /tmp /tmp && mount -t tmpfs tmpfs /run && mount -o remount,bind,ro /"
+    mounts = ("--make-rprivate /", "--bind /tmp /tmp", "-t tmpfs tmpfs /run", "-o remount,bind,ro /")
+    enter = " && ".join(f"mount {each}" for each in mounts)
     return subprocess.run([*unshare(), "sh", "-c", enter], capture_output=True, check=False).returncode == 0
 
 
