@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from broker.domain.geometry import EMPTY, CardState, Geometry, Held
 from broker.domain.gpu_models import GpuModelSpec
@@ -85,29 +85,9 @@ class Catalogue:
     def names(self) -> str:
         return ", ".join(profile.name for profile in self.profiles) or "no profile at all"
 
-    @cached_property
-    def _maximal(self) -> set[Cut]:
-        """Fill the card unit by unit in every way, and keep what no other way contains."""
-        cuts: set[Cut] = set()
-        seen: set[tuple[CardState, int, Cut]] = set()
-        ways: list[tuple[CardState, int, tuple[str, ...]]] = [(EMPTY, 0, ())]
-        while ways:
-            state, unit, names = ways.pop()
-            key = (state, unit, Cut.of(names))
-            if key in seen:
-                continue
-            seen.add(key)
-            if unit == self.model.grid:
-                cuts.add(key[2])
-                continue
-            ways.append((state, unit + 1, names))
-            for profile in self.profiles:
-                here = Placement(unit, profile.memory)
-                full = names.count(profile.name) >= self._most[profile.name]
-                if here in profile.placements and state.fits(profile, here) and not full:
-                    ways.append((state.with_held(profile, here), here.end, (*names, profile.name)))
-        slices = {cut for cut in cuts if cut.counts}
-        return {WHOLE} | {cut for cut in slices if not any(_within(cut, other) for other in slices)}
+    @property
+    def _maximal(self) -> frozenset[Cut]:
+        return _maximal(self.model.grid, self.profiles, tuple(self._most[p.name] for p in self.profiles))
 
     def _lay(self, profiles: list[Profile], state: CardState = EMPTY) -> Iterator[list[Held]]:
         """Place the profiles, large ones first, wherever all of them find room."""
@@ -123,3 +103,28 @@ def _within(cut: Cut, other: Cut) -> bool:
     """Tell whether another cut offers all that this one does, and more."""
     has = dict(other.counts)
     return cut != other and all(has.get(name, 0) >= count for name, count in cut.counts)
+
+
+@lru_cache(maxsize=64)
+def _maximal(grid: int, profiles: tuple[Profile, ...], most: tuple[int, ...]) -> frozenset[Cut]:
+    """Fill the card unit by unit in every way, and keep what no other way contains."""
+    cuts: set[Cut] = set()
+    seen: set[tuple[CardState, int, Cut]] = set()
+    ways: list[tuple[CardState, int, tuple[str, ...]]] = [(EMPTY, 0, ())]
+    while ways:
+        state, unit, names = ways.pop()
+        key = (state, unit, Cut.of(names))
+        if key in seen:
+            continue
+        seen.add(key)
+        if unit == grid:
+            cuts.add(key[2])
+            continue
+        ways.append((state, unit + 1, names))
+        for profile, limit in zip(profiles, most, strict=True):
+            here = Placement(unit, profile.memory)
+            full = names.count(profile.name) >= limit
+            if here in profile.placements and state.fits(profile, here) and not full:
+                ways.append((state.with_held(profile, here), here.end, (*names, profile.name)))
+    slices = {cut for cut in cuts if cut.counts}
+    return frozenset({WHOLE, *(cut for cut in slices if not any(_within(cut, other) for other in slices))})
