@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from deploy.embedded import account, binaries
 from deploy.embedded.process import Process
@@ -38,6 +39,9 @@ from tests.database import worker_database
 HERE = Path(__file__).parent
 CLUSTERS = {"control_plane", "own_control_plane"}
 IS_WORKER = "PYTEST_XDIST_WORKER" in os.environ
+# A busy machine is not a failure; `timeout` ends what hangs.
+settings.register_profile("house", deadline=None)
+settings.load_profile("house")
 
 
 def needs() -> dict[str, tuple[bool, str]]:
