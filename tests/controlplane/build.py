@@ -46,8 +46,8 @@ def linker_flags(module: str) -> str:
     return f"-s -w -X {name}Version=v{major}.{minor}.{patch} -X {name}Major={major} -X {name}Minor={minor}"
 
 
-def build(go: str, module: str, target: Path) -> None:
-    """Build a module's tools beside their place and move them there when all of them are whole."""
+def build(go: str, module: str, target: Path) -> str:
+    """Build a module's tools beside their place and move them there when all are whole; else say what is wrong."""
     new = target.with_name(f"{target.name}.new")
     shutil.rmtree(new, ignore_errors=True)
     new.mkdir(parents=True)
@@ -57,7 +57,7 @@ def build(go: str, module: str, target: Path) -> None:
         command, cwd=HERE / module, env={**os.environ, "GOBIN": str(new), "CGO_ENABLED": "0", "GOWORK": "off"}
     )
     if done.returncode != 0:
-        sys.exit(
+        return (
             f"{module} could not be built; go's own words are above. A Go module proxy must be reachable this\n"
             "once (GOPROXY names it); what is built already is kept, so trying again goes on from here."
         )
@@ -65,9 +65,10 @@ def build(go: str, module: str, target: Path) -> None:
         (new / "server").rename(new / "etcd")
     for program in NEEDED.get(module, ()):
         if not (new / program).exists():
-            sys.exit(f"{module}/go.mod no longer builds {program}: name it there as a tool.")
+            return f"{module}/go.mod no longer builds {program}: name it there as a tool."
     shutil.rmtree(target, ignore_errors=True)
     new.rename(target)
+    return ""
 
 
 def forget_old_pins(module: str) -> None:
@@ -82,21 +83,24 @@ def forget_old_pins(module: str) -> None:
 
 
 def main() -> int:
-    """Build what is not there yet; two at once wait for each other."""
+    """Build what is not there yet; two at once wait for each other, and one that fails stops no other."""
     os.nice(5)  # whoever works here meanwhile comes first
     cache().mkdir(parents=True, exist_ok=True)
+    wrong = []
     with (cache() / "turn").open("w") as turn:
         fcntl.flock(turn, fcntl.LOCK_EX)
         for module in modules():
             target, began = kept(module), time.monotonic()
             if not target.is_dir():
                 print(f"Building {module}: minutes the first time, never again for this pin", flush=True)
-                build(need_go(), module, target)
+                if complaint := build(need_go(), module, target):
+                    wrong.append(complaint)
+                    continue
                 forget_old_pins(module)
                 print(f"{module} took {time.monotonic() - began:.0f} s", flush=True)
             os.utime(target)
-    print(f"The control plane is in {cache()}")
-    return 0
+    print("\n".join(wrong) or f"The control plane is in {cache()}")
+    return 1 if wrong else 0
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ import json
 import re
 import time
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from tests.controlplane.api import Api, Object, Refused
@@ -157,8 +158,21 @@ class Nodes:
         self.names.append(name)
         self.api.create((node or GpuNode()).manifest(name))
         # Its lease first: until then nobody plays it. Its taints last: until then the scheduler passes it by.
-        self.api.until(f"/api/v1/nodes/{name}", lambda seen: ready(seen) == "True" and not _taints(seen))
+        self.api.until(f"/api/v1/nodes/{name}", _usable)
         return name
+
+    def add_many(self, count: int, node: GpuNode | None = None, *, within: float = 120) -> list[str]:
+        """Add many nodes of one kind at once, and wait until all of them are ready."""
+        names = [f"{self.prefix}-{len(self.names) + n}" for n in range(count)]
+        self.names += names
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(lambda name: self.api.create((node or GpuNode()).manifest(name)), names))
+        waiting, end = set(names), time.monotonic() + within
+        while waiting and time.monotonic() < end:
+            time.sleep(0.1)
+            waiting -= {one["metadata"]["name"] for one in self.api.items("/api/v1/nodes") if _usable(one)}
+        assert not waiting, f"not ready after {within} s: {sorted(waiting)[:5]} and {len(waiting)} in all"
+        return names
 
     def see(self, name: str) -> Object:
         return self.api.get(f"/api/v1/nodes/{name}")
@@ -209,10 +223,9 @@ class Nodes:
         self.api.patch(f"/api/v1/nodes/{name}{part}", body)
 
 
-def _taints(node: Object) -> list[Object]:
-    return [
-        taint for taint in node["spec"].get("taints", []) if taint["key"].startswith("node.kubernetes.io/")
-    ]
+def _usable(node: Object) -> bool:
+    taints = [taint["key"] for taint in node["spec"].get("taints", [])]
+    return ready(node) == "True" and not any(key.startswith("node.kubernetes.io/") for key in taints)
 
 
 def _drop(api: Api, pod: Object) -> None:

@@ -57,3 +57,20 @@ def test_dead_kubelets_start_nothing_and_living_ones_catch_up(cluster: ControlPl
     assert cluster.api.get(path)["status"]["phase"] == "Pending"
     cluster.run(KUBELETS)
     cluster.api.until(path, lambda seen: seen["status"]["phase"] == "Running", within=60)
+
+
+def test_an_old_backup_forgets_what_came_later_and_counts_from_there(cluster: ControlPlane) -> None:
+    def namespace(name: str) -> None:
+        cluster.api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+
+    namespace("before")
+    system = cluster.api.get("/api/v1/namespaces/kube-system")["metadata"]["uid"]
+    backup = cluster.back_up()
+    for number in range(20):
+        namespace(f"after-{number}")
+    seen = int(cluster.api.get("/api/v1/namespaces")["metadata"]["resourceVersion"])
+    cluster.restore(backup)
+    assert cluster.api.find("/api/v1/namespaces/before")
+    assert cluster.api.find("/api/v1/namespaces/after-0") is None
+    assert int(cluster.api.get("/api/v1/namespaces")["metadata"]["resourceVersion"]) < seen
+    assert cluster.api.get("/api/v1/namespaces/kube-system")["metadata"]["uid"] == system

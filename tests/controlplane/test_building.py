@@ -63,6 +63,27 @@ def test_an_old_go_is_named_with_its_version(tmp_path: Path, monkeypatch: pytest
         build.need_go()
 
 
+def test_a_module_that_cannot_be_built_leaves_nothing_half_and_stops_no_other(
+    elsewhere: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    go = tmp_path / "go"  # builds whatever is asked for, except kwok
+    go.write_text("""#!/bin/sh
+[ "$1" = env ] && { echo go1.26.1; exit; }
+for name in server kube-apiserver kube-controller-manager kube-scheduler kubectl helm; do
+  install -m 755 /dev/null "$GOBIN/$name"
+done
+case "$PWD" in */kwok) exit 1;; esac
+""")
+    go.chmod(0o755)
+    monkeypatch.setattr(shutil, "which", lambda *_, **__: str(go))
+    monkeypatch.setattr(build, "HERE", binaries.HERE)
+    monkeypatch.setattr(os, "nice", lambda _: 0)
+    assert build.main() == 1
+    assert "kwok could not be built" in capsys.readouterr().out
+    assert binaries.missing() == ["kwok"]
+    assert binaries.find("etcd") == binaries.kept("etcd") / "etcd"
+
+
 def test_a_machine_without_the_programs_leaves_the_tests_out_and_says_so_once(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "tests/controlplane/test_dra.py"],

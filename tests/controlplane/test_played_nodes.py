@@ -67,3 +67,9 @@ def test_a_device_plugin_can_report_fewer_devices(control_plane: ControlPlane, g
     gpu_nodes.give(node, **{"nvidia.com/gpu": 7})
     seen = gpu_nodes.see(node)["status"]
     assert (seen["allocatable"]["nvidia.com/gpu"], seen["capacity"]["nvidia.com/gpu"]) == ("7", "8")
+
+
+def test_many_nodes_come_at_once(control_plane: ControlPlane, gpu_nodes: Nodes) -> None:
+    names = gpu_nodes.add_many(40, GpuNode(cards=1))
+    assert len(set(names)) == 40
+    assert ready(gpu_nodes.see(names[-1])) == "True"
