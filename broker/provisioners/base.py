@@ -52,6 +52,7 @@ class Seen(StrEnum):
     READY = "ready"  # readiness verified
     REFUSED = "refused"  # will never become ready; `text` says why
     LOST = "lost"  # its node or a card of it is gone; `last_seen` is the last proof of life
+    ENDED = "ended"  # its own command is over, well or badly; `text` says which, `last_seen` is when
     GONE = "gone"  # confirmed not there: the places are free
 
 

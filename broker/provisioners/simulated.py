@@ -1,8 +1,8 @@
 """A cluster that is only simulated, with a real one's manners: latencies, refusals, lost nodes, slow deletes.
 
 Latencies are drawn from the order's own name, so that the same order always takes as long. Faults come on
-request: an image named `refuse/…` is refused, `slow/…` takes minutes to pull and to go; a node set to lost or a
-card set to unhealthy takes its pods along.
+request: an image named `refuse/…` is refused, `slow/…` takes minutes to pull and to go, `brief/…`
+is done after half a minute; a node set to lost or a card set to unhealthy takes its pods along.
 """
 
 from datetime import datetime, timedelta
@@ -23,6 +23,7 @@ ON CONFLICT (name) DO UPDATE SET name = excluded.name RETURNING *
 """
 PULL_S, START_S, DELETE_S, SPREAD = 2.6, 1.2, 0.8, 0.35
 SLOW_S, SLOW_DELETE_S = 240.0, 60.0
+BRIEF = timedelta(seconds=30)
 
 
 class SimulatedProvisioner:
@@ -77,6 +78,8 @@ class SimulatedProvisioner:
             return fault
         if pod.gone_at is not None:
             return Observation(Seen.GONE)
+        if pod.ready_at and order.image.startswith("brief/") and pod.ready_at + BRIEF <= now:
+            return Observation(Seen.ENDED, "its command is done", last_seen=pod.ready_at + BRIEF)
         if pod.ready_at and pod.ready_at <= now:
             return Observation(Seen.READY, "readiness verified")
         return self._progress(order, pod, now)

@@ -20,7 +20,7 @@ from ports import doorbell
 from tenants.services.walls import as_sweep, as_tenant
 
 CLAIM = timedelta(seconds=20)  # a worker that died is replaced after this; fencing makes expiry safe
-LOOK_AGAIN = timedelta(seconds=10)  # and the sweep comes every five: nothing that is under way waits over 15 s
+LOOK_AGAIN = timedelta(seconds=10)  # and the sweep comes every five: nothing under way waits over 15 s
 REST = timedelta(minutes=4)  # how often an active lease is looked at
 DEADLY = 5  # claims in a row that nobody lived to finish: something about the lease kills its workers
 BATCH = 500
@@ -99,6 +99,10 @@ def _apply(lease: Lease, observation: Observation, now: datetime) -> None:
             ending.release(lease, reason=EndReason.SPEC_REFUSED, now=now, cause=observation.text)
         case S.PROVISIONING, Seen.LOST:
             _requeue(lease, observation, now)
+        case S.PROVISIONING | S.ACTIVE, Seen.ENDED:
+            ending.release(
+                lease, reason=EndReason.BY_TENANT, now=now, at=observation.last_seen, cause=observation.text
+            )
         case S.PROVISIONING, _ if now - lease.at > timedelta(seconds=settings.PROVISION_TIMEOUT_S):
             _give_up(lease, f"not ready within {settings.PROVISION_TIMEOUT_S} s: {observation.text}", now)
         case S.RELEASING, Seen.GONE:

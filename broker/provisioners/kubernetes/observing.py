@@ -55,7 +55,7 @@ def observe(pods: Iterable[Pod], *, ranks: int, now: datetime) -> Observation:
             return found[0]
     if len(seen) < ranks:
         return Observation(Seen.PENDING, "being made", again_in_s=AGAIN_SOON_S)
-    if all(each.seen is Seen.GONE for each in seen):
+    if all(each.seen is Seen.ENDED for each in seen):
         return min(seen, key=lambda each: each.text == DONE)
     return Observation(Seen.READY, "readiness verified")
 
@@ -120,7 +120,7 @@ def _over(pod: Pod) -> Observation:
         text = DONE
     else:
         text = f"its command failed: {_exit(ended)}"
-    return Observation(Seen.GONE, text[:LONGEST], last_seen=_last_proof(pod))
+    return Observation(Seen.ENDED, text[:LONGEST], last_seen=_last_proof(pod))
 
 
 def _unplaced(pod: Pod, now: datetime) -> Observation:

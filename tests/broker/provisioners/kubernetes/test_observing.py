@@ -164,13 +164,13 @@ def test_a_disrupted_pod_that_is_over_says_why() -> None:
 
 def test_a_command_that_is_done_is_over_by_itself() -> None:
     seen = observe([pod("Succeeded", containerStatuses=container(terminated=OVER))], ranks=1, now=LATE)
-    assert (seen.seen, seen.text, seen.last_seen) == (Seen.GONE, "its command is done", ENDED)
+    assert (seen.seen, seen.text, seen.last_seen) == (Seen.ENDED, "its command is done", ENDED)
 
 
 def test_a_command_that_fails_is_over_with_its_last_words() -> None:
     failed = {**OVER, "exitCode": 2, "reason": "Error", "message": "Traceback\nValueError: no data\n"}
     assert look(pod("Failed", containerStatuses=container(terminated=failed))) == (
-        Seen.GONE,
+        Seen.ENDED,
         "its command failed: exit code 2: ValueError: no data",
     )
 
@@ -179,12 +179,12 @@ def test_a_gang_is_over_when_every_rank_is_and_says_what_failed() -> None:
     done = pod("Succeeded", containerStatuses=container(terminated=OVER))
     failed = pod("Failed", rank=1, message="deadline exceeded")
     assert look(done, pod("Running", rank=1, conditions=[READY]), ranks=2)[0] is Seen.READY
-    assert look(done, failed, ranks=2) == (Seen.GONE, "deadline exceeded")
+    assert look(done, failed, ranks=2) == (Seen.ENDED, "deadline exceeded")
 
 
 def test_a_pod_that_failed_without_a_container_says_what_the_cluster_said() -> None:
-    assert look(pod("Failed", message="deadline exceeded")) == (Seen.GONE, "deadline exceeded")
-    assert look(pod("Failed")) == (Seen.GONE, "it ended with failed")
+    assert look(pod("Failed", message="deadline exceeded")) == (Seen.ENDED, "deadline exceeded")
+    assert look(pod("Failed")) == (Seen.ENDED, "it ended with failed")
 
 
 def test_a_pod_that_is_going_is_shutting_down() -> None:
