@@ -1,5 +1,7 @@
 """Whether the house stands: proofs computed now, queues of hints, versions, and what operators did."""
 
+from typing import Any
+
 from django.db import connection
 from django.http import HttpResponse
 from django.shortcuts import render
@@ -42,7 +44,7 @@ def trail(*, visits: bool) -> list[AuditEvent]:
     rows = AuditEvent.objects.filter(actor_kind="staff")
     looked = {"action__startswith": "ops."}
     rows = rows.filter(**looked) if visits else rows.exclude(**looked)
-    found = list(rows.order_by("-at", "-id")[:SHOWN])
+    found: list[Any] = list(rows.order_by("-at", "-id")[:SHOWN])
     for event in found:
         event.words = told(event)
     return found
