@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import msgspec
 
 T = TypeVar("T")
+Raw = msgspec.Raw
 
 
 class Struct(msgspec.Struct, rename="camel", gc=False, kw_only=True):
@@ -123,10 +124,15 @@ class NodeSpec(Struct):
     taints: list[Taint] = []
 
 
+class NodeInfo(Struct):
+    kubelet_version: str = ""
+
+
 class NodeStatus(Struct):
     capacity: dict[str, str] = {}
     allocatable: dict[str, str] = {}
     conditions: list[Condition] = []
+    node_info: NodeInfo = msgspec.field(default_factory=NodeInfo)
 
 
 class Node(Struct):

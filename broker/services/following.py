@@ -1,0 +1,148 @@
+"""The agent of one cluster: follows its pods, anchors and nodes, and keeps rows and inventory true to them."""
+
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from threading import Thread
+
+import msgspec
+import structlog
+from django.db import connection
+
+from broker.models import Cluster, ClusterObject, Node, NodeState
+from broker.provisioners.base import Unanswered
+from broker.provisioners.kubernetes import labels, objects, refusals
+from broker.provisioners.kubernetes.cluster import Way, way_into
+from broker.provisioners.kubernetes.finding import order_of
+from broker.provisioners.kubernetes.kinds import BY_NAME, CONFIG_MAP, NODE, POD, Kind
+from broker.provisioners.kubernetes.objects import read
+from broker.provisioners.kubernetes.reflector import Reflector
+from broker.provisioners.kubernetes.sink import Found, Waiting
+from broker.services import fencing, joining, sightings
+from broker.services.sightings import Sighting
+from ports import clock
+
+log = structlog.get_logger(__name__)
+ANCHORS = f"{labels.OURS},{labels.ROLE}={labels.ANCHOR_ROLE}"
+FOLLOWED: dict[Kind, tuple[str, type[objects.Pod | objects.Node | objects.Thing]]] = {
+    POD: (labels.OURS, objects.Pod),
+    CONFIG_MAP: (ANCHORS, objects.Thing),
+    NODE: ("", objects.Node),
+}
+SLICES = BY_NAME["resource.k8s.io/v1", "ResourceSlice"]
+INVENTORY_S, RETURN_S = 60.0, 5.0
+LEADERS = 2  # the first key of our advisory locks: 1 is quota's
+
+
+class Agent:
+    """What one process does for one cluster. Reflectors run in threads of their own; only this one writes."""
+
+    def __init__(self, cluster: Cluster, way: Way | None = None) -> None:
+        self.cluster, self.way = cluster, way or way_into(cluster.pk)
+        self.waiting = Waiting()
+        self.reflectors = [
+            Reflector(self.way.transport, kind, self.waiting, labels=marks)
+            for kind, (marks, _) in FOLLOWED.items()
+        ]
+        self._inventory_at = self._return_at = 0.0
+
+    def follow(self, going: Callable[[], bool]) -> None:
+        """Follow until told to stop."""
+        threads = [Thread(target=each.follow, args=(going,), daemon=True) for each in self.reflectors]
+        for thread in threads:
+            thread.start()
+        while going():
+            self.turn()
+
+    def turn(self, patience_s: float = 1.0) -> None:
+        """Take in what has come, and look after what is due."""
+        self.absorb(self.waiting.batch(patience_s), now=clock.now())
+        moment = clock.monotonic()
+        if moment >= self._return_at:
+            self._return_at = moment + RETURN_S
+            self._bring_back(clock.now())
+        if moment >= self._inventory_at:
+            self._inventory_at = moment + INVENTORY_S
+            self._take_inventory(clock.now())
+
+    def absorb(self, batch: Iterable[Found], *, now: datetime) -> None:
+        """Write down what was found, in order; changes between two lists are written at once."""
+        pending: list[Sighting] = []
+        reached: dict[Kind, int] = {}
+        for found in batch:
+            seen = [_sighting(found.kind, item, gone=found.how == "DELETED") for item in found.items]
+            if found.how == "LISTED":
+                sightings.note(self.cluster, pending, now=now)
+                pending = []
+                sightings.note_all(self.cluster, found.kind.name, seen, version=found.version, now=now)
+            else:
+                pending += seen
+                reached[found.kind] = found.version
+            if found.kind is NODE and found.how != "HEARD":
+                self._see_nodes(found, now)
+        sightings.note(self.cluster, pending, now=now)
+        for kind, version in reached.items():
+            sightings.heard(self.cluster, kind.name, version=version, now=now)
+
+    def _see_nodes(self, found: Found, now: datetime) -> None:
+        known = dict(Node.objects.filter(cluster=self.cluster).values_list("name", "state"))
+        for item in found.items:
+            node = read(item, objects.Node)
+            hears = found.how != "DELETED" and _is_heard(node)
+            state = known.get(node.metadata.name)
+            if state is None or found.how == "ADDED":
+                self._inventory_at = 0.0
+            if state is not None and hears == (state == NodeState.LOST):
+                fencing.follow_node(self.cluster, node.metadata.name, hears=hears, now=now)
+
+    def _bring_back(self, now: datetime) -> None:
+        """Look again at lost nodes: what still ran there when they came back may be gone by now."""
+        for name in Node.objects.filter(cluster=self.cluster, state=NodeState.LOST).values_list(
+            "name", flat=True
+        ):
+            seen = ClusterObject.objects.filter(cluster=self.cluster, kind="Node", name=name).first()
+            if seen and _is_heard(msgspec.convert(seen.body, objects.Node)):
+                fencing.follow_node(self.cluster, name, hears=True, now=now)
+
+    def _take_inventory(self, now: datetime) -> None:
+        api = self.way.transport.within()
+        try:
+            nodes = [read(item, objects.Node) for item in api.list_all(NODE)[0]]
+            slices = [read(item, objects.ResourceSlice) for item in self._slices()]
+        except (Unanswered, refusals.Refusal) as silence:
+            log.warning("inventory not taken", cluster=self.cluster.name, why=str(silence))
+            return
+        for problem in joining.take_inventory(
+            self.cluster, self.way.driver.inventory(nodes, slices), now=now
+        ):
+            log.warning("not for sale", cluster=self.cluster.name, why=problem)
+
+    def _slices(self) -> list[objects.Raw]:
+        return self.way.transport.within().list_all(SLICES)[0] if self.way.driver.name == "dra" else []
+
+
+def lead(cluster: Cluster) -> bool:
+    """Try to become the one agent of a cluster, until this process or its connection ends."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_lock(%s, hashtext(%s))", [LEADERS, cluster.pk])
+        return bool(cursor.fetchone()[0])
+
+
+def _is_heard(node: objects.Node) -> bool:
+    ready = node.condition("Ready")
+    return ready is None or ready.status != "Unknown"
+
+
+def _sighting(kind: Kind, item: objects.Raw, *, gone: bool) -> Sighting:
+    thing = read(item, objects.Thing)
+    meta, marks = thing.metadata, thing.metadata.labels
+    return Sighting(
+        kind=kind.name,
+        namespace=meta.namespace,
+        name=meta.name,
+        uid=meta.uid,
+        version=int(meta.resource_version),
+        lease_id=marks.get(labels.LEASE, ""),
+        tenant_id=marks.get(labels.TENANT, ""),
+        order_name=order_of(thing),
+        body=None if gone else msgspec.to_builtins(read(item, FOLLOWED[kind][1])),
+    )

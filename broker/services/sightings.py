@@ -1,0 +1,112 @@
+"""What a cluster's agent saw: kept as rows, and told to the leases it is about. Only news rings."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db import connection, transaction
+from django.db.backends.postgresql.psycopg_any import Jsonb
+
+from broker.models import Cluster, ClusterObject, ClusterWatch
+from ports import doorbell
+
+
+@dataclass(frozen=True)
+class Sighting:
+    """One object as it was seen; `body` is None when it is gone."""
+
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+    version: int
+    lease_id: str = ""
+    tenant_id: str = ""
+    order_name: str = ""
+    body: dict[str, Any] | None = None
+
+
+# An older version of the same object never replaces a newer one, in whatever order they arrive.
+KEEP = """
+INSERT INTO broker_clusterobject
+       (cluster_id, kind, namespace, name, uid, version, order_name, body, seen_at)
+SELECT %(cluster)s, s.kind, s.namespace, s.name, s.uid, s.version, s.order_name, s.body, %(now)s
+  FROM jsonb_to_recordset(%(seen)s) AS s(kind text, namespace text, name text, uid text, version bigint,
+                                         order_name text, body jsonb)
+    ON CONFLICT (cluster_id, kind, namespace, name) DO UPDATE
+   SET uid = excluded.uid, version = excluded.version, order_name = excluded.order_name,
+       body = excluded.body, seen_at = excluded.seen_at
+ WHERE excluded.version > broker_clusterobject.version
+RETURNING kind, namespace, name
+"""
+DROP = """
+DELETE FROM broker_clusterobject o
+ USING jsonb_to_recordset(%(gone)s) AS s(kind text, namespace text, name text, version bigint)
+ WHERE o.cluster_id = %(cluster)s AND o.kind = s.kind AND o.namespace = s.namespace AND o.name = s.name
+   AND o.version <= s.version
+RETURNING o.kind, o.namespace, o.name
+"""
+
+
+@transaction.atomic
+def note(cluster: Cluster, sightings: Iterable[Sighting], *, now: datetime) -> int:
+    """Keep what was seen and ring once for every lease that it is news of; return how many were rung for."""
+    latest = {(s.kind, s.namespace, s.name): s for s in sightings}
+    there = [s for s in latest.values() if s.body is not None]
+    gone = [s for s in latest.values() if s.body is None]
+    news = _run(KEEP, cluster, now, "seen", there) | _run(DROP, cluster, now, "gone", gone)
+    leases = {(s.lease_id, s.tenant_id) for key, s in latest.items() if key in news and s.lease_id}
+    for lease_id, tenant_id in sorted(leases):
+        doorbell.ring("broker.step", lease_id, tenant_id=tenant_id, now=now)
+    return len(leases)
+
+
+@transaction.atomic
+def note_all(
+    cluster: Cluster, kind: str, sightings: Iterable[Sighting], *, version: int, now: datetime
+) -> int:
+    """Keep a whole list: what we had of this kind and is not in it went while nobody watched."""
+    seen = list(sightings)
+    there = {(s.namespace, s.name) for s in seen}
+    before = ClusterObject.objects.filter(cluster=cluster, kind=kind, version__lte=version)
+    gone = [
+        Sighting(kind, old.namespace, old.name, old.uid, version, *_lease_of(old))
+        for old in before
+        if (old.namespace, old.name) not in there
+    ]
+    heard(cluster, kind, version=version, now=now, listed=True)
+    return note(cluster, [*seen, *gone], now=now)
+
+
+def heard(cluster: Cluster, kind: str, *, version: int, now: datetime, listed: bool = False) -> None:
+    """Remember how far a kind was followed, and when the server spoke last."""
+    changes: dict[str, object] = {"version": version, "heard_at": now}
+    if listed:
+        changes["synced_at"] = now
+    ClusterWatch.objects.update_or_create(
+        cluster=cluster, kind=kind, defaults=changes, create_defaults={**changes, "synced_at": now}
+    )
+
+
+def lag_s(cluster: Cluster, *, now: datetime) -> float | None:
+    """Return for how long the quietest watch has heard nothing; None before the first word."""
+    moments = list(ClusterWatch.objects.filter(cluster=cluster).values_list("heard_at", flat=True))
+    return max((now - moment).total_seconds() for moment in moments) if moments else None
+
+
+def _lease_of(old: ClusterObject) -> tuple[str, str, str]:
+    marks = old.body.get("metadata", {}).get("labels", {})
+    return marks.get("gpubroker.dev/lease", ""), marks.get("gpubroker.dev/tenant", ""), old.order_name
+
+
+def _run(
+    sql: str, cluster: Cluster, now: datetime, name: str, rows: list[Sighting]
+) -> set[tuple[str, str, str]]:
+    if not rows:
+        return set()
+    columns = ("kind", "namespace", "name", "uid", "version", "order_name", "body")
+    values = [{column: getattr(row, column) for column in columns} for row in rows]
+    with connection.cursor() as cursor:
+        cursor.execute(sql, {"cluster": cluster.pk, "now": now, name: Jsonb(values)})
+        return {(kind, namespace, found) for kind, namespace, found in cursor.fetchall()}

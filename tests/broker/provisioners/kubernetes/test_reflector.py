@@ -1,0 +1,149 @@
+"""How one kind is followed: what reaches the sink, what makes us list again, and how trouble is waited out."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from broker.provisioners.kubernetes import objects, reflector
+from broker.provisioners.kubernetes.kinds import POD, Kind
+from broker.provisioners.kubernetes.reflector import Reflector
+from broker.provisioners.kubernetes.sink import Waiting
+from tests.broker.provisioners.kubernetes.wire import Say, Serve, Wire, refused
+
+
+class Told:
+    """A sink that remembers, and ends the following after so many words."""
+
+    def __init__(self, most: int) -> None:
+        self.words: list[tuple[str, Any]] = []
+        self.most = most
+
+    def going(self) -> bool:
+        return len(self.words) < self.most
+
+    def listed(self, kind: Kind, items: list[objects.Raw], version: int) -> None:
+        self.words.append(
+            ("LISTED", ([json.loads(bytes(item))["metadata"]["name"] for item in items], version))
+        )
+
+    def changed(self, kind: Kind, how: str, item: objects.Raw, version: int) -> None:
+        self.words.append((how, (json.loads(bytes(item))["metadata"]["name"], version)))
+
+    def heard(self, kind: Kind, version: int) -> None:
+        self.words.append(("HEARD", version))
+
+
+def pod(name: str, version: int) -> dict[str, Any]:
+    return {"metadata": {"name": name, "uid": f"u-{name}", "resourceVersion": str(version)}}
+
+
+def listing(*pods: dict[str, Any], version: int) -> Say:
+    return Say(body={"metadata": {"resourceVersion": str(version)}, "items": list(pods)})
+
+
+def stream(*events: tuple[str, dict[str, Any]]) -> Say:
+    lines = (json.dumps({"type": how, "object": what}).encode() + b"\n" for how, what in events)
+    return Say(chunks=tuple(lines))
+
+
+GONE = ("ERROR", {"kind": "Status", "code": 410, "message": "too old resource version"})
+Follow = Callable[..., tuple[Wire, Told, Reflector]]
+
+
+@pytest.fixture
+def naps(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    napped: list[float] = []
+    monkeypatch.setattr(reflector, "_nap", lambda seconds, going: napped.append(seconds))
+    return napped
+
+
+@pytest.fixture
+def follow(serve: Serve, naps: list[float]) -> Follow:
+    def following(*script: Say, words: int) -> tuple[Wire, Told, Reflector]:
+        wire, told = serve(*script), Told(words)
+        made = Reflector(wire.transport, POD, told, labels="a=b")
+        made.follow(told.going)
+        return wire, told, made
+
+    return following
+
+
+def test_it_lists_once_and_then_tells_every_change(follow: Follow, naps: list[float]) -> None:
+    script = listing(pod("a", 3), version=5), stream(("ADDED", pod("b", 6)), ("DELETED", pod("a", 7)))
+    wire, told, _ = follow(*script, words=3)
+    assert told.words == [("LISTED", (["a"], 5)), ("ADDED", ("b", 6)), ("DELETED", ("a", 7))]
+    assert "resourceVersion=5" in wire.asked[1].path
+    assert naps == []
+
+
+def test_a_stream_that_ends_is_taken_up_where_it_ended(follow: Follow, naps: list[float]) -> None:
+    script = listing(version=5), stream(("BOOKMARK", pod("", 40))), stream(("ADDED", pod("b", 41)))
+    wire, told, made = follow(*script, words=3)
+    assert told.words[1:] == [("HEARD", 40), ("ADDED", ("b", 41))]
+    assert "resourceVersion=40" in wire.asked[2].path
+    assert (made.lists, naps) == (1, [])
+
+
+def test_410_inside_the_stream_lists_again_after_a_moment_of_its_own(
+    follow: Follow, naps: list[float]
+) -> None:
+    script = listing(pod("a", 3), version=5), stream(GONE), listing(version=9)
+    _, told, made = follow(*script, words=2)
+    assert told.words == [("LISTED", (["a"], 5)), ("LISTED", ([], 9))]
+    assert made.lists == 2
+    assert 0 <= naps[0] <= 5
+
+
+def test_a_refused_watch_of_an_old_version_lists_again(follow: Follow) -> None:
+    _, told, _ = follow(listing(version=5), refused(410, "too old"), listing(version=9), words=2)
+    assert [word for word, _ in told.words] == ["LISTED", "LISTED"]
+
+
+def test_a_broken_stream_is_resumed_without_a_list(follow: Follow, naps: list[float]) -> None:
+    script = listing(version=5), Say(hang_up=True), stream(("ADDED", pod("b", 6)))
+    wire, _, made = follow(*script, words=2)
+    assert (made.lists, len(wire.asked), len(naps)) == (1, 3, 1)
+
+
+def test_trouble_is_waited_out_ever_longer_but_never_for_ever(follow: Follow, naps: list[float]) -> None:
+    busy = ("ERROR", {"kind": "Status", "code": 500, "message": "etcd is away"})
+    follow(listing(version=5), *[stream(busy)] * 12, stream(("ADDED", pod("b", 6))), words=2)
+    assert len(naps) == 12
+    assert max(naps) <= 30
+    assert max(naps[6:]) > max(naps[:2])
+
+
+def test_a_server_that_names_a_time_is_left_alone_until_then(follow: Follow, naps: list[float]) -> None:
+    details = {"retryAfterSeconds": 17}
+    busy = ("ERROR", {"kind": "Status", "code": 429, "message": "busy", "details": details})
+    follow(listing(version=5), stream(busy), stream(("ADDED", pod("b", 6))), words=2)
+    assert naps[0] >= 17
+
+
+def test_what_it_may_not_see_is_not_taken_as_gone(follow: Follow, naps: list[float]) -> None:
+    _, told, _ = follow(refused(403, "forbidden"), refused(403, "forbidden"), listing(version=9), words=1)
+    assert told.words == [("LISTED", ([], 9))]
+    assert len(naps) == 2
+
+
+def test_a_nap_ends_when_we_are_told_to_stop() -> None:
+    left = iter([True, True, False])
+    reflector._nap(60, lambda: next(left))
+
+
+def test_what_waits_is_handed_over_in_batches() -> None:
+    waiting = Waiting()
+    assert waiting.batch(0.01) == []
+    waiting.listed(POD, [], 5)
+    waiting.changed(POD, "ADDED", objects.Raw(b"{}"), 6)
+    waiting.heard(POD, 7)
+    assert [(found.how, found.version) for found in waiting.batch()] == [
+        ("LISTED", 5),
+        ("ADDED", 6),
+        ("HEARD", 7),
+    ]
+    for number in range(600):
+        waiting.heard(POD, number)
+    assert len(waiting.batch()) == 500

@@ -1,0 +1,132 @@
+"""What an agent saw is kept in any order of arrival, rings only for news, and brings nodes back only when clean."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from broker.models import Cluster, ClusterObject, Node, NodeState
+from broker.services import fencing, sightings
+from broker.services.sightings import Sighting
+from ports import doorbell
+from tests.world import NOW, Life, cards, home, node_of, offering
+
+Rings = list[tuple[str, str, str]]
+
+
+@pytest.fixture
+def rings() -> Iterator[Rings]:
+    heard: Rings = []
+    with doorbell.heard_by(lambda task, subject, tenant, at: heard.append((task, subject, tenant))):
+        yield heard
+
+
+@pytest.fixture
+def cluster(db: None) -> Cluster:
+    return Cluster.objects.create(name="east", region="eu", provisioner="kubernetes", created_at=NOW)
+
+
+def pod(name: str = "p", version: int = 1, *, node: str = "n01", order: str = "l-1-g1") -> Sighting:
+    marks = {"gpubroker.dev/lease": "lse_1", "gpubroker.dev/tenant": "ten_1"}
+    body: dict[str, Any] = {"metadata": {"labels": marks}, "spec": {"nodeName": node}}
+    return Sighting("Pod", "gt-1", name, f"u-{name}", version, "lse_1", "ten_1", order, body)
+
+
+def gone(sighting: Sighting, version: int) -> Sighting:
+    return replace(sighting, version=version, body=None)
+
+
+STEP = ("broker.step", "lse_1", "ten_1")
+
+
+def test_news_of_a_lease_rings_once_however_much_of_it_there_is(cluster: Cluster, rings: Rings) -> None:
+    assert sightings.note(cluster, [pod("a"), pod("b"), pod("b", 2)], now=NOW) == 1
+    assert rings == [STEP]
+    assert sightings.note(cluster, [pod("b", 2)], now=NOW) == 0
+    assert rings == [STEP]
+
+
+def test_an_older_word_never_replaces_a_newer_one(cluster: Cluster, rings: Rings) -> None:
+    sightings.note(cluster, [pod(version=5)], now=NOW)
+    sightings.note(cluster, [pod(version=4, node="n02")], now=NOW)
+    sightings.note(cluster, [gone(pod(), 3)], now=NOW)
+    assert ClusterObject.objects.get().body["spec"]["nodeName"] == "n01"
+
+
+def test_what_is_gone_is_dropped_and_told(cluster: Cluster, rings: Rings) -> None:
+    sightings.note(cluster, [pod(version=5)], now=NOW)
+    sightings.note(cluster, [gone(pod(), 6)], now=NOW)
+    assert not ClusterObject.objects.exists()
+    assert rings == [STEP, STEP]
+
+
+def test_a_list_tells_of_what_went_while_nobody_watched(cluster: Cluster, rings: Rings) -> None:
+    sightings.note(cluster, [pod("a", 5), pod("b", 5)], now=NOW)
+    rings.clear()
+    sightings.note_all(cluster, "Pod", [pod("a", 5)], version=9, now=NOW)
+    assert list(ClusterObject.objects.values_list("name", flat=True)) == ["a"]
+    assert rings == [STEP]
+    rings.clear()
+    sightings.note_all(cluster, "Pod", [pod("a", 5)], version=10, now=NOW)
+    assert rings == []
+
+
+def test_what_is_newer_than_the_list_stays(cluster: Cluster, rings: Rings) -> None:
+    sightings.note(cluster, [pod("late", 12)], now=NOW)
+    sightings.note_all(cluster, "Pod", [], version=9, now=NOW)
+    assert ClusterObject.objects.exists()
+
+
+def test_clusters_do_not_mix(cluster: Cluster, rings: Rings) -> None:
+    west = Cluster.objects.create(name="west", region="eu", provisioner="kubernetes", created_at=NOW)
+    sightings.note(cluster, [pod()], now=NOW)
+    sightings.note_all(west, "Pod", [], version=9, now=NOW)
+    assert ClusterObject.objects.count() == 1
+
+
+def test_the_lag_is_that_of_the_quietest_watch(cluster: Cluster) -> None:
+    assert sightings.lag_s(cluster, now=NOW) is None
+    sightings.heard(cluster, "Pod", version=1, now=NOW)
+    sightings.heard(cluster, "Node", version=1, now=NOW + timedelta(seconds=20))
+    assert sightings.lag_s(cluster, now=NOW + timedelta(seconds=30)) == 30
+
+
+def follow(node: Node, hears: bool, life: Life) -> NodeState:
+    fencing.follow_node(node.cluster, node.name, hears=hears, now=life.now)
+    node.refresh_from_db()
+    return NodeState(node.state)
+
+
+def test_a_silent_node_is_lost_and_sold_again_once_it_is_heard_and_clean(life: Life) -> None:
+    cards(1)
+    node = Node.objects.select_related("cluster").get()
+    assert follow(node, True, life) is NodeState.READY
+    assert follow(node, False, life) is NodeState.LOST
+    assert follow(node, False, life) is NodeState.LOST
+    sightings.note(node.cluster, [pod(node=node.name)], now=life.now)
+    assert follow(node, True, life) is NodeState.LOST
+    sightings.note(node.cluster, [gone(pod(), 2)], now=life.now)
+    assert follow(node, True, life) is NodeState.READY
+
+
+def test_a_pod_that_a_lease_accounts_for_keeps_no_node_from_coming_back(life: Life) -> None:
+    cards(1)
+    lease = life.lease(home(), offering())
+    node = node_of(lease)
+    order = f"l-{lease.pk.removeprefix('lse_')}-g{lease.generation}"
+    sightings.note(node.cluster, [pod(node=node.name, order=order)], now=life.now)
+    assert fencing.left_over(node.cluster, node.name) == set()
+
+
+def test_what_operators_decided_about_a_node_stands(life: Life) -> None:
+    cards(1)
+    Node.objects.update(state=NodeState.DRAINING)
+    node = Node.objects.select_related("cluster").get()
+    assert follow(node, True, life) is NodeState.DRAINING
+
+
+def test_a_node_that_is_not_inventory_is_none_of_ours(cluster: Cluster) -> None:
+    fencing.follow_node(cluster, "control-plane", hears=False, now=NOW)
+    assert not Node.objects.exists()
