@@ -1,0 +1,88 @@
+"""The dead man's switch on a real control plane, with the rights of its own role and no others."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from broker.provisioners.kubernetes import labels, names
+from broker.provisioners.kubernetes.reaper import reap
+from broker.provisioners.kubernetes.refusals import Denied, Forbidden
+from broker.provisioners.kubernetes.render import access, reaper
+from broker.provisioners.kubernetes.spec import ProjectSpec
+from broker.provisioners.kubernetes.transport import Transport
+from tests.broker.provisioners.kubernetes.wanted import EVERY_TEMPLATE, PLUGIN
+from tests.cluster.installed import install, make, open_project, some_id
+from tests.controlplane.api import Object
+from tests.controlplane.plane import ControlPlane
+
+pytestmark = pytest.mark.cluster
+HOUR, METERING = timedelta(hours=1), labels.METERING
+
+
+@pytest.fixture
+def project(control_plane: ControlPlane) -> Iterator[ProjectSpec]:
+    install(control_plane.api, PLUGIN)
+    made = open_project(control_plane.api, PLUGIN)
+    yield made
+    control_plane.api.delete(f"/api/v1/namespaces/{names.namespace(made.project_id, made.slug)}")
+
+
+@pytest.fixture
+def switch(control_plane: ControlPlane) -> Transport:
+    """Someone who may do exactly what the reaper's role allows."""
+    subject = {"apiGroup": access.RBAC, "kind": "User", "name": "reaper-of-the-tests"}
+    binding = access.binding("reaper-of-the-tests", account="", namespace="")
+    role = {**binding["roleRef"], "name": reaper.NAME}
+    control_plane.api.apply({**binding, "subjects": [subject], "roleRef": role})
+    return Transport(lambda: control_plane.kubeconfig("reaper-of-the-tests"))
+
+
+def lease_paid_until(
+    plane: ControlPlane, project: ProjectSpec, paid: timedelta, **more: bool
+) -> list[Object]:
+    now = datetime.now(tz=UTC)
+    lease = replace(EVERY_TEMPLATE["jupyter"], project=project, lease_id=some_id("lse"), metered=False)
+    lease = replace(lease, placed_at=now - 2 * HOUR, paid_until=now + paid, **more)
+    return make(plane.api, PLUGIN, lease)
+
+
+def test_what_nobody_pays_for_any_longer_is_taken_down_and_nothing_else(
+    control_plane: ControlPlane, project: ProjectSpec, switch: Transport
+) -> None:
+    over, paid = (lease_paid_until(control_plane, project, paid) for paid in (-HOUR, HOUR))
+    gone = reap(switch.within(30))
+    mine = [name for name in gone if name.startswith(over[0]["metadata"]["namespace"])]
+    assert mine == [f"{over[0]['metadata']['namespace']}/{over[0]['metadata']['name']}"]
+    for each in over:
+        control_plane.api.until_gone(control_plane.api.path(each))
+    assert all(control_plane.api.find(control_plane.api.path(each)) for each in paid)
+
+
+def test_an_anchor_that_is_held_for_metering_loses_its_program_all_the_same(
+    control_plane: ControlPlane, project: ProjectSpec, switch: Transport
+) -> None:
+    api = control_plane.api
+    made = lease_paid_until(control_plane, project, -HOUR, metered=True)
+    (runs,) = (each["metadata"]["name"] for each in made if each["kind"] == "StatefulSet")
+    pod = f"/api/v1/namespaces/{made[0]['metadata']['namespace']}/pods/{runs}-0"
+    api.until(pod, lambda _: True)
+    reap(switch.within(30))
+    held = [
+        api.until(pod, lambda found: "deletionTimestamp" in found["metadata"]),
+        api.get(api.path(made[0])),
+    ]
+    assert [METERING in each["metadata"]["finalizers"] for each in held] == [True, True]
+    assert runs not in str(reap(switch.within(30)))  # it is going already
+    for path in (pod, api.path(made[0])):  # as the broker does when the last moment is stored
+        kept = [each for each in api.get(path)["metadata"]["finalizers"] if each != METERING]
+        api.patch(path, {"metadata": {"finalizers": kept}})
+    for each in made:
+        api.until_gone(api.path(each))
+
+
+def test_the_switch_can_do_nothing_else(switch: Transport) -> None:
+    for path in ("/api/v1/secrets", "/api/v1/pods", "/api/v1/nodes"):
+        with pytest.raises((Denied, Forbidden)):
+            switch.within(10).send("GET", path)
