@@ -6,21 +6,20 @@ a cluster is given once before leases may run in it: the broker's rights, ranks,
 
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from broker.provisioners.kubernetes.drivers.hami import SCHEDULER as HAMI
-from broker.provisioners.kubernetes.render import access
-from broker.provisioners.kubernetes.render.admission import policies
-from broker.provisioners.kubernetes.render.priorities import priorities
-from broker.provisioners.kubernetes.render.reaper import reaper
+from broker.provisioners.kubernetes.drivers.choosing import DRIVERS, driver_named
+from broker.provisioners.kubernetes.render.cluster import NAME, cluster_objects
 
 CHART = Path(__file__).resolve().parent / "chart"
 SCHEMA, FILES = CHART / "values.schema.json", CHART / "files"
 GENERATED = "# Written by python -m deploy.chart_files from broker/provisioners/kubernetes/render.\n"
 IMAGE, NAMESPACE = '{{ include "gpubroker.image" . }}', "{{ .Release.Namespace }}"
+ACCOUNT = '{{ include "gpubroker.account" . }}'
 # The chart sets these itself, or they have no place in production.
 CHARTS_OWN = {"PUBLIC_URL", "EVENTS_URL", "ALLOWED_HOSTS", "DATA_DIR", "PROXIES", "DEBUG"}
 # Addresses that hold a password: given as Secrets, like everything that is declared secret.
@@ -57,22 +56,43 @@ def with_settings(schema: dict[str, Any]) -> dict[str, Any]:
 
 def files() -> dict[str, str]:
     """Return what lies in the chart's files/, by name; what Helm fills in stands there in its own language."""
-    found = {
-        "rules.yaml": [access.role("any", access.BROKER)["rules"]],
-        "priorities.yaml": priorities(),
-        "policies.yaml": policies(),
-        "policies-hami.yaml": policies((HAMI,)),
-        "reaper.yaml": reaper(image=IMAGE, namespace=NAMESPACE),
+    given = {
+        driver: cluster_objects(driver_named(driver, {}, ()), image=IMAGE, namespace=NAMESPACE)
+        for driver in sorted(DRIVERS)
     }
+    first, *others = given.values()
+    [role] = [item for item in first if is_own(item) and item["kind"] == "ClusterRole"]
+    shared = [item for item in first if all(item in other for other in others)]
+    found: dict[str, list[Any]] = {
+        "rules": [role["rules"]],
+        "cluster": [for_our_account(item) for item in shared if not is_own(item)],
+    }
+    for driver, items in given.items():
+        found[f"cluster-{driver}"] = [item for item in items if item not in shared]
     return {
-        name: GENERATED + yaml.safe_dump_all(items, width=110, allow_unicode=True)
+        f"{name}.yaml": GENERATED + yaml.safe_dump_all(items, width=110, allow_unicode=True)
         for name, items in found.items()
     }
+
+
+def is_own(item: Mapping[str, Any]) -> bool:
+    """Tell what the chart makes itself, under the release's names: namespace, the broker's account and rights."""
+    return item["kind"] == "Namespace" or item["metadata"]["name"] == NAME
+
+
+def for_our_account(item: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Let what is bound to the broker's account be bound to the one that the release calls so."""
+    if item["kind"] != "ClusterRoleBinding":
+        return item
+    subjects = [{**who, "name": ACCOUNT} if who["name"] == NAME else who for who in item["subjects"]]
+    return {**item, "subjects": subjects}
 
 
 def main() -> None:
     """Bring the chart's generated parts up to date."""
     FILES.mkdir(exist_ok=True)
+    for old in FILES.iterdir():
+        old.unlink()
     for name, text in files().items():
         (FILES / name).write_text(text)
     schema = with_settings(json.loads(SCHEMA.read_text()))

@@ -2,6 +2,8 @@
 
 import json
 
+import yaml
+
 from broker.provisioners.kubernetes.render import access
 from deploy import chart_files
 from tests.broker.provisioners.kubernetes.restricted import violations
@@ -17,12 +19,39 @@ def test_the_schema_knows_the_settings_as_they_are_declared() -> None:
 
 def test_the_chart_gives_a_cluster_what_the_broker_says_it_needs() -> None:
     assert {file.name: file.read_text() for file in chart_files.FILES.iterdir()} == chart_files.files(), MEND
+    everything = yaml.safe_load_all("---\n".join(chart_files.files().values()))
+    kinds = {item["kind"] for item in everything if isinstance(item, dict)}
+    assert kinds >= {
+        "PriorityClass",
+        "ValidatingAdmissionPolicy",
+        "ValidatingAdmissionPolicyBinding",
+        "CronJob",
+    }
+    assert "Namespace" not in kinds
 
 
 def test_the_brokers_account_has_exactly_the_generated_rights() -> None:
     role = named(objects(FULL), "ClusterRole", "gpus:gpubroker-broker")
-    assert role["rules"] == access.role("any", access.BROKER)["rules"]
+    assert yaml.safe_load(chart_files.files()["rules.yaml"]) == role["rules"]
+    granted = {
+        (group, kinds, verb)
+        for rule in role["rules"]
+        for group in rule["apiGroups"]
+        for kinds in rule["resources"]
+        for verb in rule["verbs"]
+    }
+    assert {(use.group, use.kinds, verb) for use in access.BROKER for verb in use.verbs} <= granted
     assert "*" not in json.dumps(role["rules"])
+
+
+def test_every_binding_is_to_an_account_that_exists() -> None:
+    found = objects(FULL)
+    accounts = {item["metadata"]["name"] for item in found if item["kind"] == "ServiceAccount"}
+    bound = {
+        who["name"] for item in found if item["kind"] == "ClusterRoleBinding" for who in item["subjects"]
+    }
+    assert bound <= accounts
+    assert "gpubroker-broker" in bound
 
 
 def test_the_dead_mans_switch_runs_the_releases_image_in_its_namespace() -> None:

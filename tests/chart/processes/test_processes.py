@@ -32,7 +32,11 @@ def start(
     app: Path, own_database: OwnDatabase, valkey_server: Valkey, valkey_url: str, tmp_path: Path
 ) -> Iterator[Callable[..., Box]]:
     """Start processes of the chart by name; all are stopped afterwards."""
-    values = {**ADDRESS, "secrets": {"application": {"keys": {"metricsToken": "metrics-token"}}}}
+    values = {
+        **ADDRESS,
+        "agent": {"clusters": ["north"]},
+        "secrets": {"application": {"keys": {"metricsToken": "metrics-token"}}},
+    }
     templates = {name.removeprefix("gpubroker-"): pod for name, pod in pods(objects(values))}
     secrets = {
         ("gpubroker", "secret-key"): "tests only: signs nothing that anybody else would accept",
@@ -139,6 +143,12 @@ def test_worker_beat_and_relay_carry_a_hint_to_its_end(
     for process in (beat, relay, worker):
         process.stop()
         assert "Traceback" not in process.words()
+
+
+def test_an_agent_says_when_its_cluster_has_not_joined(start: Callable[..., Box]) -> None:
+    agent = start("agent-north")
+    assert agent.process.wait(PATIENCE_S) != 0
+    assert "No Kubernetes cluster is called 'north'; known: none has joined yet." in agent.words()
 
 
 def test_the_migrate_job_ends_well(start: Callable[..., Box]) -> None:
