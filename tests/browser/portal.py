@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
+from allauth.account.models import EmailAddress
 from django.core.servers.basehttp import ThreadedWSGIServer, WSGIRequestHandler
 from django.core.wsgi import get_wsgi_application
 from django.db import connections, transaction
@@ -154,6 +155,7 @@ def peopled() -> Portal:
         user.email, user.name = EMAIL, "Mira Lind"
         user.set_password(PASSWORD)
         user.save()
+        EmailAddress.objects.create(user=user, email=EMAIL, verified=True, primary=True)
         owner = replace(owner, actor=Actor("user", user.pk, EMAIL))
         design = owner.child("protein-design")
         past(life, owner, design, now)
