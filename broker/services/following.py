@@ -11,7 +11,7 @@ from django.db import connection
 from broker.models import Cluster, ClusterObject, Node, NodeState
 from broker.provisioners.base import Unanswered
 from broker.provisioners.kubernetes import labels, objects, refusals
-from broker.provisioners.kubernetes.cluster import Way, way_into
+from broker.provisioners.kubernetes.cluster import Way, kubeconfig_of, way_into
 from broker.provisioners.kubernetes.finding import order_of
 from broker.provisioners.kubernetes.kinds import BY_NAME, CONFIG_MAP, NODE, POD, Kind
 from broker.provisioners.kubernetes.objects import read
@@ -36,8 +36,10 @@ LEADERS = 2  # the first key of our advisory locks: 1 is quota's
 class Agent:
     """What one process does for one cluster. Reflectors run in threads of their own; only this one writes."""
 
-    def __init__(self, cluster: Cluster, way: Way | None = None) -> None:
-        self.cluster, self.way = cluster, way or way_into(cluster.pk)
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster, self._kubeconfig = cluster, kubeconfig_of(cluster.pk)
+        # The reflectors' threads may connect anew at any time, and have no business in the database.
+        self.way: Way = way_into(cluster.pk, lambda: self._kubeconfig)
         self.waiting = Waiting()
         self.reflectors = [
             Reflector(self.way.transport, kind, self.waiting, labels=marks)
@@ -59,6 +61,7 @@ class Agent:
         moment = clock.monotonic()
         if moment >= self._return_at:
             self._return_at = moment + RETURN_S
+            self._kubeconfig = kubeconfig_of(self.cluster.pk)
             self._bring_back(clock.now())
         if moment >= self._inventory_at:
             self._inventory_at = moment + INVENTORY_S

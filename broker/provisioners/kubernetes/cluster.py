@@ -1,7 +1,7 @@
 """One cluster as its row describes it: the way in, and the driver that hands out its slices."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,10 +22,10 @@ class Way:
     driver: SliceDriver
 
 
-def way_into(cluster_id: str) -> Way:
+def way_into(cluster_id: str, kubeconfig: Callable[[], Mapping[str, Any]] | None = None) -> Way:
     """Make the way into a cluster; its credentials are read whenever it connects, so new ones are found."""
     cluster = Cluster.objects.get(pk=cluster_id)
-    transport = Transport(lambda: kubeconfig_of(cluster_id))
+    transport = Transport(kubeconfig or (lambda: kubeconfig_of(cluster_id)))
     known = json.dumps({"models": list(GpuModel.objects.order_by("name").values_list("spec", flat=True))})
     return Way(transport, driver_named(cluster.driver, cluster.driver_options, load_models(known)))
 
