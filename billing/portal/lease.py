@@ -19,6 +19,7 @@ from billing.portal.pages import PageRequest, may, must, page
 from billing.portal.rows import ENDING, Row, loaded, rows
 from broker.domain.states import EndReason, LeaseState
 from broker.models import Lease, Transition
+from broker.services.connections import connections
 from broker.services.leases import ending, growing
 from tenants.services.refusals import Invalid, Missing, Refused
 
@@ -50,6 +51,10 @@ def lease(request: PageRequest, pk: str) -> HttpResponse:
         "drawings": drawings,
         "more_cards": more,
         "may_write": request.roles.may("leases.write", row.lease.project.path),
+        # What opens a lease is for those who may use it, not for those who may look.
+        "ways_in": connections(row.lease)
+        if request.roles.may("leases.write", row.lease.project.path)
+        else [],
         "ending": row.lease.state in ENDING,
         "extensions": extensions(row),
         "call": calls.get(f"/leases/{row.lease.pk}"),

@@ -44,6 +44,17 @@ class Cluster(models.Model):
     driver = models.CharField(max_length=20, blank=True, default="")  # how its pods ask for slices
     driver_options = models.JSONField(default=dict)  # how that driver is set up there
     address = models.CharField(max_length=300, blank=True, default="")  # its API's, for people to see
+    # How people come in: a name below which each lease has its own, what routes it (`ingress/<class>` or
+    # `gateway/<namespace>/<name>`), and the host that lets SSH through. Empty: not at all.
+    domain = models.CharField(max_length=200, blank=True, default="")
+    door = models.CharField(max_length=200, blank=True, default="")
+    bastion = models.CharField(max_length=200, blank=True, default="")
+    uid = models.CharField(
+        max_length=40, blank=True, default=""
+    )  # of its kube-system, when it was first reached
+    silent_since = models.DateTimeField(null=True)  # nothing new is placed in a cluster that does not answer
+    silent_why = models.CharField(max_length=200, blank=True, default="")
+    halted = models.CharField(max_length=200, blank=True, default="")  # why its inventory waits for a person
     # Whether its owner lets two tenants share one card of class soft or none.
     shares_soft_cards = models.BooleanField(default=False)
     # Whether nodes whose cut is fixed are cut anew for what is asked for, without anybody's yes to each plan.
@@ -58,7 +69,7 @@ class Cluster(models.Model):
 class Node(models.Model):
     id = models.CharField(primary_key=True, max_length=ID_LENGTH, default=node_id)
     cluster = models.ForeignKey(Cluster, on_delete=models.PROTECT, related_name="nodes")
-    name = models.CharField(max_length=60)
+    name = models.CharField(max_length=253)
     state = models.CharField(max_length=10, choices=NodeState, default=NodeState.READY)
     state_since = models.DateTimeField()
     version = models.PositiveIntegerField(default=1)
@@ -84,7 +95,7 @@ class Gpu(models.Model):
     node = models.ForeignKey(Node, on_delete=models.PROTECT, related_name="gpus")
     index = models.PositiveSmallIntegerField()
     gpu_model = models.ForeignKey(GpuModel, on_delete=models.PROTECT)
-    uuid = models.CharField(max_length=60, unique=True)
+    uuid = models.CharField(max_length=300, unique=True)
     layout_policy = models.CharField(max_length=8, choices=LayoutPolicy, default=LayoutPolicy.DYNAMIC)
     fixed_layout = models.JSONField(default=list)  # [{"profile", "start", "size"}] when the policy is fixed
     health = models.CharField(max_length=10, choices=Health, default=Health.HEALTHY)

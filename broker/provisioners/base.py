@@ -37,6 +37,8 @@ class Order:
     ssh_keys: tuple[str, ...] = ()
     access_token: str = ""  # opens what is reached by a link
     cluster: str = ""  # the id of the cluster it was placed in
+    domain: str = ""  # below which its page has a name, and what routes it there
+    door: str = ""
     provisioner: str = ""  # that cluster's, a key of settings.PROVISIONERS
     tenant_id: str = ""
     project_id: str = ""

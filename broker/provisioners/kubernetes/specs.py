@@ -3,7 +3,7 @@
 from broker.domain.states import Isolation, PriceClass
 from broker.domain.workloads import Workload, template_for
 from broker.provisioners.base import Order
-from broker.provisioners.kubernetes.spec import LeaseSpec, OfferingSpec, ProjectSpec, SliceSpec
+from broker.provisioners.kubernetes.spec import LeaseSpec, OfferingSpec, ProjectSpec, RouteSpec, SliceSpec
 
 
 def lease_spec(order: Order) -> LeaseSpec:
@@ -40,8 +40,18 @@ def lease_spec(order: Order) -> LeaseSpec:
         ),
         placed_at=order.placed_at,
         paid_until=order.paid_until or order.placed_at,
+        route=route_spec(order.door, order.domain),
         metered=False,
     )
+
+
+def route_spec(door: str, domain: str) -> RouteSpec | None:
+    """Read how people come in, `ingress/<class>` or `gateway/<namespace>/<name>`; None where they do not."""
+    kind, _, rest = door.partition("/")
+    if not domain or not rest:
+        return None
+    namespace, _, name = rest.rpartition("/")
+    return RouteSpec(kind, name, domain, namespace or "gateway")
 
 
 def project_spec(order: Order) -> ProjectSpec:

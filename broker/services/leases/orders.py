@@ -35,6 +35,8 @@ def order_of(lease: Lease) -> Order:
         access_token=access_token(lease.pk),
         slices=tuple(_slice(each) for each in held),
         cluster=cluster.pk if cluster else "",
+        domain=cluster.domain if cluster else "",
+        door=cluster.door if cluster else "",
         provisioner=cluster.provisioner if cluster else "",
         tenant_id=lease.tenant_id,
         project_id=lease.project_id,

@@ -6,7 +6,8 @@ import pytest
 
 from billing.services import prices, rating
 from broker.domain.states import LeaseState
-from broker.models import NodeState
+from broker.models import Cluster, NodeState
+from broker.services.leases.orders import access_token
 from tenants.domain.roles import Role
 from tenants.models import QuotaKind
 from tests.billing.portal.desks import EURO, Desk, words
@@ -163,3 +164,15 @@ def test_the_drawer_has_the_call_with_this_leases_id(desk: Desk) -> None:
     assert f"/api/v1/leases/{lease.pk}'" in page
     assert f"/api/v1/leases/{lease.pk}/release" in page
     assert "<id>" not in page
+
+
+def test_who_may_use_a_lease_is_told_how_and_who_may_only_look_is_not(desk: Desk) -> None:
+    lease = desk.life.lease(desk.owner, offering(), workload="jupyter")
+    Cluster.objects.update(provisioner="kubernetes", domain="leases.example", door="ingress/public")
+    page = desk.get(f"/leases/{lease.pk}/").content.decode()
+    address = f"https://{lease.pk.removeprefix('lse_')}.leases.example/"
+    assert f'href="{address}"' in page
+    assert access_token(lease.pk) in page
+    looks = desk.signed_in_as(Role.VIEWER).get(f"/leases/{lease.pk}/").content.decode()
+    assert address not in looks
+    assert access_token(lease.pk) not in looks
