@@ -7,7 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 KINDS = {
-    "private key": re.compile(r"-----BEGIN (?:[A-Z]+ )*PRIVATE KEY-----"),
+    # The key itself, on the next line or in a string; a banner alone is what tests call one by.
+    "private key": re.compile(
+        r"-----BEGIN (?:[A-Z]+ )*PRIVATE KEY-----(?:\s|\\[nr]|[\"'])*(?:[A-Za-z0-9+/]{16}|Proc-Type)"
+    ),
     "AWS access key": re.compile(r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b"),
     "GitHub token": re.compile(r"\bgh[pousr]_[A-Za-z0-9]{36,}\b"),
     "Slack token": re.compile(r"\bxox[abprs]-[0-9A-Za-z-]{20,}\b"),
