@@ -63,7 +63,7 @@ def test_logins_are_derived_from_the_administrators_and_differ() -> None:
 
 
 PLANTED = {
-    "private key": "-----BEGIN " + "RSA PRIVATE KEY-----",
+    "private key": "-----BEGIN " + "RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEAx",
     "AWS access key": "AKIA" + "ABCDEFGHIJKLMNOP",
     "API token of ours": "gpb_live_" + "abcdefgh_" + "a" * 40,
     "password in an address": "postgresql://web:" + "hunter22222@db.example/app",
