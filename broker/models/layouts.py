@@ -1,5 +1,7 @@
 """Cutting a node anew, kept step by step: whatever dies meanwhile, the row says what is next."""
 
+from collections.abc import Mapping
+
 from django.db import models
 from django.db.models import Q
 
@@ -85,9 +87,9 @@ class LayoutStep(models.Model):
         return f"{self.change_id}#{self.seq} {self.step}"
 
 
-def layout_of(cuts: dict[int, Cut]) -> Layout:
+def layout_of(cuts: Mapping[int, Cut]) -> Layout:
     return {str(index): dict(cut.counts) for index, cut in sorted(cuts.items())}
 
 
-def cuts_from(layout: Layout) -> dict[int, Cut]:
+def cuts_from(layout: Mapping[str, dict[str, int]]) -> dict[int, Cut]:
     return {int(index): Cut.counted(counts) for index, counts in layout.items()}

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Protocol
 
 from broker.domain.cuts import Cut
@@ -27,10 +27,11 @@ class LayoutHands(Protocol):
     def look(self, machine: Machine, *, now: datetime) -> NodeSeen:
         """Say how far it is."""
 
+    def prepare(self, machine: Machine, cuts: Mapping[int, Cut], *, now: datetime) -> timedelta:
+        """Let it learn a layout by both its names; return how long until it surely has."""
+
     def taint(self, machine: Machine, *, on: bool) -> None:
         """Keep new pods away from it, or let them come again."""
 
-    def tell(
-        self, machine: Machine, config: str, cuts: Mapping[int, Cut], *, version: str, now: datetime
-    ) -> bool:
-        """Tell it to become a layout under this name; False when it is no longer as it was seen."""
+    def tell(self, machine: Machine, config: str, *, version: str, now: datetime) -> bool:
+        """Tell it to become a layout that it has learned; False when it is no longer as it was seen."""

@@ -10,7 +10,7 @@ from django.conf import settings
 from django.db.models import F
 
 from broker.domain.cuts import WHOLE, Cut
-from broker.domain.mig_configs import slots_of
+from broker.domain.mig_configs import alias_of, name_of, slots_of
 from broker.domain.repartition import NodeSeen
 from broker.models import Gpu, SimulatedNode, SimulatedPod
 from broker.models.layouts import cuts_from, layout_of
@@ -46,19 +46,22 @@ class SimulatedHands:
             slots={} if busy else slots_of(cuts_from(node.cuts).values()),
         )
 
+    def prepare(self, machine: Machine, cuts: Mapping[int, Cut], *, now: datetime) -> timedelta:
+        node, name, layout = SimulatedNode.objects.get(node=machine.id), name_of(cuts), layout_of(cuts)
+        known = {**node.known, name: layout, alias_of(name): layout}
+        SimulatedNode.objects.filter(node=machine.id).update(known=known)
+        return timedelta()
+
     def taint(self, machine: Machine, *, on: bool) -> None:
         self._node(machine, list(Gpu.objects.filter(node_id=machine.id)))
         nodes = SimulatedNode.objects.filter(node=machine.id, tainted=not on)
         nodes.update(tainted=on, version=F("version") + 1)
 
-    def tell(
-        self, machine: Machine, config: str, cuts: Mapping[int, Cut], *, version: str, now: datetime
-    ) -> bool:
+    def tell(self, machine: Machine, config: str, *, version: str, now: datetime) -> bool:
         node = SimulatedNode.objects.get(node=machine.id)
         changed = node.config != config  # a node only notices a name that is new to it
         told = SimulatedNode.objects.filter(node=machine.id, version=int(version)).update(
             config=config,
-            known={**node.known, config: layout_of(dict(cuts))},
             version=node.version + 1,
             **({"told_at": now, "ill": (node.ills or [""])[0], "ills": node.ills[1:]} if changed else {}),
         )

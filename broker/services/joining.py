@@ -85,6 +85,8 @@ def take_inventory(cluster: Cluster, found: Iterable[NodeFound], *, now: datetim
     problems = []
     for each in sorted(found, key=lambda node: node.name):
         node, _ = Node.objects.get_or_create(cluster=cluster, name=each.name, defaults={"state_since": now})
+        if node.gpus.exclude(closed_since=None).exists():
+            continue  # it is being cut anew: until that is over its report of its cards is worth nothing
         for card in each.cards:
             _take(node, card, now)
         _miss(node, {card.index for card in each.cards}, now)

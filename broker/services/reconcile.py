@@ -14,6 +14,7 @@ from broker.models import Lease, StaleLease
 from broker.provisioners.base import Observation, Order, Provisioner, Seen, Unanswered, order_name
 from broker.services import clusters
 from broker.services.capacity import pool_of
+from broker.services.layouts import stepping
 from broker.services.leases import ending, growing, placing
 from broker.services.leases.orders import order_of
 from ports import doorbell
@@ -174,6 +175,11 @@ def _expire(lease: Lease, observation: Observation, now: datetime) -> None:
 
 
 def _lost(lease: Lease, observation: Observation, now: datetime) -> None:
+    if stepping.blinds(lease):  # its cards are nowhere to be seen, and that is no loss
+        cut = {str(Condition.REPARTITIONING): "Its node is being cut anew and reports no cards meanwhile."}
+        seen = {} if cut.items() <= lease.conditions.items() else {"conditions": {**lease.conditions, **cut}}
+        _note(lease, due_at=now + LOOK_AGAIN, **seen)
+        return
     since = observation.last_seen or lease.seen_at or now
     if now - since > LOST_AFTER:
         ending.release(lease, reason=EndReason.DEVICE_LOST, now=now, at=since, cause=observation.text)

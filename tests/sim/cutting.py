@@ -1,7 +1,7 @@
 """Random lives on nodes that are cut anew all the time: leases come and go, nodes wedge, workers die, calls fail."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -41,14 +41,12 @@ class WatchedHands(SimulatedHands):
         super().taint(machine, on=on)
         self._break(0.03)
 
-    def tell(
-        self, machine: Machine, config: str, cuts: Mapping[int, Cut], *, version: str, now: datetime
-    ) -> bool:
+    def tell(self, machine: Machine, config: str, *, version: str, now: datetime) -> bool:
         with as_sweep():
             held = Allocation.objects.filter(gpu__node=machine.id, released_at=None).count()
         pods = SimulatedPod.objects.filter(nodes__contains=[machine.id]).count()
         assert (held, pods) == (0, 0), f"{machine.name} is told to change under {held} leases and {pods} pods"
-        told = super().tell(machine, config, cuts, version=version, now=now)
+        told = super().tell(machine, config, version=version, now=now)
         self.world.did["told"] += told
         self._break(0.05)
         return told

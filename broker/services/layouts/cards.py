@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from django.db.models import F
 
-from broker.domain.cuts import CARD, Catalogue, Cut
+from broker.domain.cuts import Catalogue, Cut
 from broker.domain.geometry import Geometry
 from broker.domain.states import Isolation
 from broker.models import Gpu, LayoutPolicy
@@ -35,8 +35,12 @@ def cut_as(card: Gpu, cut: Cut) -> None:
 def stored(geometry: Geometry) -> list[dict[str, object]]:
     """Return a geometry as a card's row keeps it."""
     return [
-        {"profile": held.profile.name, "start": held.placement.start, "size": held.placement.size}
-        | ({"isolation": Isolation.DEVICE.value} if held.profile.name == CARD else {})
+        {
+            "profile": held.profile.name,
+            "start": held.placement.start,
+            "size": held.placement.size,
+            "isolation": held.profile.isolation.value,
+        }
         for held in sorted(geometry.held, key=lambda each: each.placement)
     ]
 

@@ -8,7 +8,10 @@ from django.utils.module_loading import import_string
 from broker.models import Node
 from broker.provisioners.hands import LayoutHands, Machine
 
-HANDS = {"simulated": "broker.provisioners.simulated_hands.SimulatedHands"}
+HANDS = {
+    "simulated": "broker.provisioners.simulated_hands.SimulatedHands",
+    "kubernetes": "broker.provisioners.kubernetes.mig.KubernetesHands",
+}
 
 
 @cache

@@ -10,8 +10,8 @@ from django.db import transaction
 from django.db.models import F, Q
 
 from broker.domain.mig_configs import alias_of, name_of, slots_of
-from broker.domain.repartition import BETWEEN_NAMES, Standing, Step, Verdict, Wanted, judge
-from broker.models import Allocation, Gpu, LayoutChange
+from broker.domain.repartition import BETWEEN_NAMES, BLIND, Standing, Step, Verdict, Wanted, judge
+from broker.models import Allocation, Gpu, LayoutChange, Lease
 from broker.provisioners.base import Unanswered
 from broker.provisioners.hands import LayoutHands
 from broker.services.layouts import cards
@@ -56,6 +56,7 @@ def _act(change: LayoutChange, hands: LayoutHands, now: datetime) -> Verdict:
     machine = machine_of(change.node)
     if change.step == S.CLOSING:
         hands.taint(machine, on=True)
+        hands.prepare(machine, change.cuts, now=now)  # it learns while the last lease is waited for
         return Verdict(S.DRAINING, "nothing new is placed on it")
     if change.step in (S.OPENING, S.CANCELLING):
         hands.taint(machine, on=False)
@@ -65,7 +66,14 @@ def _act(change: LayoutChange, hands: LayoutHands, now: datetime) -> Verdict:
     verdict = judge(_standing(change, held, now), seen, wanted_by(change))
     if verdict.taint:
         hands.taint(machine, on=True)
-    if verdict.tell and not hands.tell(machine, verdict.tell, change.cuts, version=seen.version, now=now):
+    return _tell(change, hands, verdict, seen.version, now) if verdict.tell else verdict
+
+
+def _tell(change: LayoutChange, hands: LayoutHands, verdict: Verdict, version: str, now: datetime) -> Verdict:
+    machine = machine_of(change.node)
+    if wait := hands.prepare(machine, change.cuts, now=now):
+        return Verdict(S(change.step), f"the node learns the layout for another {wait.total_seconds():.0f} s")
+    if not hands.tell(machine, verdict.tell, version=version, now=now):
         return Verdict(S(change.step), "the node changed while it was looked at")
     return verdict
 
@@ -112,6 +120,12 @@ def _serve(change: LayoutChange, now: datetime) -> None:
     region = change.node.cluster.region
     for model in Gpu.objects.filter(node_id=change.node_id).values_list("gpu_model", flat=True).distinct():
         doorbell.ring("broker.serve", f"{model}|{region}", now=now)
+
+
+def blinds(lease: Lease) -> bool:
+    """Tell whether a node that a lease lies on is at work on its cards, so that its report of them is worth nothing."""
+    cards = lease.allocations.filter(released_at=None).values("gpu__node")
+    return LayoutChange.objects.filter(node__in=cards, step__in=[each.value for each in BLIND]).exists()
 
 
 def due(*, now: datetime) -> list[Hint]:

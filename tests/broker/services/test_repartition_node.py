@@ -1,12 +1,16 @@
 """A node is cut anew step by step, and nothing that goes wrong leaves it open or throws anybody out."""
 
+from datetime import timedelta
+
 import pytest
 
 from broker.domain.repartition import Step
 from broker.domain.states import LeaseState
 from broker.models import Gpu, LayoutChange, Node, SimulatedNode
 from broker.provisioners.base import Unanswered
+from broker.provisioners.kubernetes.inventory import NodeFound
 from broker.provisioners.simulated_hands import SimulatedHands
+from broker.services import joining, reconcile
 from broker.services.layouts import cards, deciding, moving, stepping
 from tenants.services.refusals import Stale
 from tests.broker.services.layouts import ONES, THREES, Driver, ail, approved, cut_of, fixed, proposed
@@ -256,6 +260,20 @@ def test_a_node_that_changes_while_it_is_looked_at_is_told_nothing_on_old_knowle
     driver.until(Step.DONE)
 
 
+def test_a_node_is_told_only_what_it_has_learned(
+    life: Life, node: Node, kestrel: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wants_threes(kestrel, life)
+    driver = Driver(life, approved(node, life))
+    driver.until(Step.LABELLING)
+    with monkeypatch.context() as patched:
+        patched.setattr(SimulatedHands, "prepare", lambda *_, **__: timedelta(seconds=30))
+        assert driver.on() is Step.LABELLING
+        assert driver.change.why == "the node learns the layout for another 30 s"
+    assert SimulatedNode.objects.get().config == ""
+    driver.until(Step.DONE)
+
+
 def test_a_taint_that_somebody_took_away_is_set_again(life: Life, node: Node, kestrel: Home) -> None:
     life.lease(kestrel, offering("1g.10gb"))
     wants_threes(kestrel, life)
@@ -281,3 +299,34 @@ def test_a_node_without_cards_is_quarantined(life: Life, node: Node, kestrel: Ho
     Gpu.objects.all().delete()
     assert driver.on() is Step.QUARANTINED
     assert cut_of(node) == {}
+
+
+def test_what_a_node_reports_while_it_is_cut_is_worth_nothing(life: Life, node: Node, kestrel: Home) -> None:
+    wants_threes(kestrel, life)
+    driver = Driver(life, approved(node, life))
+    driver.until(Step.CUTTING)
+    silent = NodeFound(node.name, cards=(), problems=())
+    joining.take_inventory(node.cluster, [silent], now=life.now)
+    assert set(Gpu.objects.values_list("health", flat=True)) == {"healthy"}
+    driver.until(Step.DONE)
+    joining.take_inventory(node.cluster, [silent], now=life.now)
+    assert set(Gpu.objects.values_list("health", flat=True)) == {"unhealthy"}
+
+
+def test_cards_that_nobody_sees_while_their_node_is_cut_are_not_lost(
+    life: Life, node: Node, kestrel: Home
+) -> None:
+    """It waits until nobody is there; should a lease be there all the same, it is not ended for that."""
+    lease = life.lease(kestrel, offering("1g.10gb"))
+    wants_threes(kestrel, life)
+    driver = Driver(life, approved(node, life))
+    LayoutChange.objects.update(step=Step.CUTTING)
+    Gpu.objects.update(health="unhealthy", health_since=life.now)
+    for _ in range(3):
+        life.clock.at += timedelta(minutes=2)
+        reconcile.step(lease.pk, lease.tenant_id, now=life.now)
+    assert fresh(lease).state == LeaseState.ACTIVE
+    assert list(fresh(lease).conditions) == ["repartitioning"]
+    LayoutChange.objects.filter(pk=driver.change.pk).update(step=Step.QUARANTINED)
+    reconcile.step(lease.pk, lease.tenant_id, now=life.now)
+    assert fresh(lease).end_reason == "device_lost"

@@ -1,0 +1,276 @@
+"""Hands that cut nodes, simulated and real: they taint, tell and see the same, whatever the node's manners."""
+
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Protocol
+
+import pytest
+
+from broker.domain.cuts import WHOLE, Cut
+from broker.domain.mig_configs import alias_of, name_of, resource_of, slots_of
+from broker.domain.repartition import NodeSeen, Step
+from broker.models import Cluster, Node
+from broker.provisioners.base import Unanswered
+from broker.provisioners.hands import LayoutHands, Machine
+from broker.provisioners.kubernetes.mig import KubernetesHands
+from broker.provisioners.kubernetes.transport import Transport
+from broker.provisioners.simulated_hands import SimulatedHands
+from broker.services.layouts import machines
+from tests.broker.services.layouts import ONES, THREES, Driver, ail, approved, fixed
+from tests.controlplane.manifests import pod
+from tests.controlplane.nodes import GpuNode, Nodes
+from tests.controlplane.plane import ControlPlane
+from tests.world import NOW, Life, alive, fresh, home, offering
+
+WANTED = {0: ONES, 1: Cut.of(["3g.40gb", "4g.40gb"])}
+NAME = name_of(WANTED)
+MANNERS = {"obeys": [], "fails": ["fails"], "wedges-once": ["wedges"]}
+
+
+class Stage(Protocol):
+    hands: LayoutHands
+    machine: Machine
+
+    @property
+    def now(self) -> datetime: ...
+    def wait(self) -> None: ...
+
+
+class SimulatedStage:
+    def __init__(self, manners: str) -> None:
+        self.hands, self.now = SimulatedHands(), NOW
+        (node,) = fixed(cut=WHOLE)
+        self.machine = Machine(node.pk, node.name, node.cluster_id)
+        ail(node, *MANNERS[manners])
+
+    def wait(self) -> None:
+        self.now += timedelta(seconds=10)
+
+
+class KubernetesStage:
+    def __init__(self, plane: ControlPlane, nodes: Nodes, manners: str) -> None:
+        self.machine = Machine("nod", real_node(nodes, manners, WANTED), "clu")
+        self.hands = real_hands(plane)
+
+    @property
+    def now(self) -> datetime:
+        return datetime.now(UTC)
+
+    def wait(self) -> None:
+        time.sleep(0.1)
+
+
+def real_node(nodes: Nodes, manners: str, *layouts: dict[int, Cut]) -> str:
+    """Add a node with two uncut cards whose mig-manager has learned these layouts."""
+    known = {}
+    for cuts in layouts:
+        slots = slots_of(cuts.values())
+        offers = {"nvidia.com/gpu": 0, **{resource_of(profile): count for profile, count in slots.items()}}
+        known |= {name_of(cuts): offers, alias_of(name_of(cuts)): offers}
+    return nodes.add(GpuNode(cards=2, layouts=known, manners=manners))
+
+
+def real_hands(plane: ControlPlane, *, learns_within: timedelta = timedelta()) -> KubernetesHands:
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "gpu-operator"}}
+    plane.api.apply(namespace)
+    transport = Transport(lambda: plane.kubeconfig("admin", "system:masters"))
+    return KubernetesHands(way=lambda cluster: transport, learns_within=learns_within)
+
+
+@pytest.fixture(params=["simulated", "kubernetes"])
+def stage(request: pytest.FixtureRequest, db: None) -> Callable[[str], Stage]:
+    if request.param == "simulated":
+        return SimulatedStage
+    plane, nodes = request.getfixturevalue("control_plane"), request.getfixturevalue("gpu_nodes")
+    return lambda manners: KubernetesStage(plane, nodes, manners)
+
+
+def until(stage: Stage, right: Callable[[NodeSeen], bool]) -> NodeSeen:
+    for _ in range(150):
+        seen = stage.hands.look(stage.machine, now=stage.now)
+        if right(seen):
+            return seen
+        stage.wait()
+    raise AssertionError(f"still {seen}")
+
+
+def tell(stage: Stage, name: str) -> None:
+    """Tell it on what is seen now; a node that changes meanwhile is looked at again."""
+    assert stage.hands.prepare(stage.machine, WANTED, now=stage.now) == timedelta()
+    for _ in range(20):
+        version = stage.hands.look(stage.machine, now=stage.now).version
+        if stage.hands.tell(stage.machine, name, version=version, now=stage.now):
+            return
+    raise AssertionError("the node never stands still")
+
+
+def test_a_node_is_seen_as_it_is(stage: Callable[[str], Stage]) -> None:
+    here = stage("obeys")
+    seen = here.hands.look(here.machine, now=here.now)
+    assert (seen.config, seen.tainted, seen.pods, seen.there) == ("", False, 0, True)
+    assert dict(seen.slots) == {"card": 2}
+    assert here.hands.profiles(here.machine) is None
+
+
+def test_a_taint_is_set_and_taken_away_however_often(stage: Callable[[str], Stage]) -> None:
+    here = stage("obeys")
+    for on in (True, True, False, False):
+        here.hands.taint(here.machine, on=on)
+        assert here.hands.look(here.machine, now=here.now).tainted is on
+
+
+def test_a_node_that_obeys_offers_what_it_was_told(stage: Callable[[str], Stage]) -> None:
+    here = stage("obeys")
+    tell(here, NAME)
+    seen = until(here, lambda seen: seen.state == "success")
+    assert (seen.config, dict(seen.slots)) == (NAME, slots_of(WANTED.values()))
+
+
+def test_what_it_said_of_the_last_layout_is_not_taken_for_this_one(stage: Callable[[str], Stage]) -> None:
+    here = stage("obeys")
+    tell(here, NAME)
+    until(here, lambda seen: seen.state == "success")
+    tell(here, alias_of(NAME))
+    assert here.hands.look(here.machine, now=here.now).state in ("", "pending")
+    until(here, lambda seen: seen.state == "success")
+
+
+def test_a_node_is_told_nothing_on_old_knowledge(stage: Callable[[str], Stage]) -> None:
+    here = stage("obeys")
+    old = here.hands.look(here.machine, now=here.now).version
+    here.hands.prepare(here.machine, WANTED, now=here.now)
+    here.hands.taint(here.machine, on=True)
+    assert not here.hands.tell(here.machine, NAME, version=old, now=here.now)
+    assert here.hands.look(here.machine, now=here.now).config == ""
+
+
+def test_a_node_that_fails_says_so(stage: Callable[[str], Stage]) -> None:
+    here = stage("fails")
+    tell(here, NAME)
+    until(here, lambda seen: seen.state == "failed")
+
+
+def test_a_wedge_is_healed_by_another_name_and_back(stage: Callable[[str], Stage]) -> None:
+    here = stage("wedges-once")
+    tell(here, NAME)
+    until(here, lambda seen: seen.state == "pending")
+    for _ in range(8):
+        here.wait()
+    assert here.hands.look(here.machine, now=here.now).state == "pending"
+    tell(here, alias_of(NAME))
+    until(here, lambda seen: seen.state in ("pending", "success"))
+    here.wait()
+    tell(here, NAME)
+    seen = until(here, lambda seen: seen.state == "success")
+    assert dict(seen.slots) == slots_of(WANTED.values())
+
+
+class TestReal:
+    """What only a real control plane can show."""
+
+    def test_other_taints_stay(self, control_plane: ControlPlane, gpu_nodes: Nodes) -> None:
+        here = KubernetesStage(control_plane, gpu_nodes, "obeys")
+        path = f"/api/v1/nodes/{here.machine.name}"
+        other = {"key": "example.org/new", "value": "x", "effect": "PreferNoSchedule"}
+        control_plane.api.patch(path, {"spec": {"taints": [other]}})
+        here.hands.taint(here.machine, on=True)
+        assert other in control_plane.api.get(path)["spec"]["taints"]
+        here.hands.taint(here.machine, on=False)
+        assert control_plane.api.get(path)["spec"]["taints"] == [other]
+
+    def test_any_pod_with_a_slice_counts_and_no_other(
+        self, control_plane: ControlPlane, gpu_nodes: Nodes, namespace: str
+    ) -> None:
+        here = KubernetesStage(control_plane, gpu_nodes, "obeys")
+        name = here.machine.name
+        control_plane.api.create(pod("holds", namespace, node=name, limits={"nvidia.com/gpu": "1"}))
+        control_plane.api.create(pod("idles", namespace, node=name))
+        until(here, lambda seen: seen.pods == 1)
+        time.sleep(0.3)
+        assert here.hands.look(here.machine, now=here.now).pods == 1
+
+    def test_a_node_that_is_gone_is_seen_to_be(self, control_plane: ControlPlane, gpu_nodes: Nodes) -> None:
+        here = KubernetesStage(control_plane, gpu_nodes, "obeys")
+        gpu_nodes.remove(here.machine.name)
+        until(here, lambda seen: not seen.there)
+        here.hands.taint(here.machine, on=False)
+        assert not here.hands.tell(here.machine, NAME, version="1", now=here.now)
+
+    def test_layouts_are_added_to_those_that_are_known(
+        self, control_plane: ControlPlane, gpu_nodes: Nodes
+    ) -> None:
+        here = KubernetesStage(control_plane, gpu_nodes, "obeys")
+        hands = real_hands(control_plane, learns_within=timedelta(minutes=2))
+        first, second = {0: ONES}, {0: THREES}
+        with_others = {
+            "data": {"config.yaml": "version: v1\nmig-configs: {all-disabled: [{mig-enabled: false}]}\n"}
+        }
+        hands.prepare(here.machine, {0: WHOLE}, now=NOW)
+        path = "/api/v1/namespaces/gpu-operator/configmaps/gpubroker-mig"
+        control_plane.api.patch(path, with_others)
+        assert hands.prepare(here.machine, first, now=NOW) == timedelta(minutes=2)
+        later = NOW + timedelta(seconds=90)
+        assert hands.prepare(here.machine, first, now=later) == timedelta(seconds=30)
+        assert hands.prepare(here.machine, second, now=later) == timedelta(minutes=2)
+        text = control_plane.api.get(path)["data"]["config.yaml"]
+        assert all(word in text for word in ("all-disabled", name_of(first), alias_of(name_of(second))))
+        control_plane.api.delete(path)
+
+    def test_what_a_node_says_it_can_become_is_read_from_its_own_config_map(
+        self, control_plane: ControlPlane, gpu_nodes: Nodes
+    ) -> None:
+        here = KubernetesStage(control_plane, gpu_nodes, "obeys")
+        config = "mig-configs: {all-1g.10gb: [{devices: all, mig-enabled: true, mig-devices: {1g.10gb: 7}}]}"
+        labels = {
+            "app.kubernetes.io/component": "nvidia-mig-manager",
+            "nvidia.com/node-name": here.machine.name,
+        }
+        meta = {"name": f"{here.machine.name}-mig-config", "namespace": "gpu-operator", "labels": labels}
+        control_plane.api.create(
+            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"config.yaml": config}}
+        )
+        assert here.hands.profiles(here.machine) == {"1g.10gb": 7}
+        path = f"/api/v1/namespaces/gpu-operator/configmaps/{meta['name']}"
+        control_plane.api.patch(path, {"data": {"config.yaml": "what: ever"}})
+        with pytest.raises(Unanswered, match="cannot be read"):
+            here.hands.profiles(here.machine)
+        control_plane.api.delete(path)
+
+    def test_without_rights_nothing_is_known(self, control_plane: ControlPlane, gpu_nodes: Nodes) -> None:
+        here = KubernetesStage(control_plane, gpu_nodes, "obeys")
+        nobody = Transport(lambda: control_plane.kubeconfig("nobody"))
+        with pytest.raises(Unanswered, match="cannot"):
+            KubernetesHands(way=lambda cluster: nobody).look(here.machine, now=here.now)
+
+
+@pytest.fixture
+def life(db: None) -> Iterator[Life]:
+    with alive(datetime.now(UTC)) as made:
+        yield made
+
+
+def test_a_pool_on_a_real_control_plane_is_cut_for_who_waits(
+    life: Life, control_plane: ControlPlane, gpu_nodes: Nodes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hands = real_hands(control_plane)
+    monkeypatch.setattr(machines, "_named", lambda path: hands)
+    (node,) = fixed()
+    kestrel = home("Kestrel")
+    waiting = life.ask(kestrel, offering("3g.40gb"), quantity=2)
+    life.run(180)
+    change = approved(node, life)
+    name = real_node(gpu_nodes, "wedges-once", change.cuts)
+    Node.objects.update(name=name)
+    Cluster.objects.update(provisioner="kubernetes")
+    driver, began = Driver(life, change), time.monotonic()
+    while driver.step is not Step.DONE:
+        # Time is ours: minutes of waiting pass at once, and the node gets what it really needs.
+        driver.on(30 if driver.step is Step.CUTTING else 5)
+        time.sleep(0.25 if driver.step in (Step.CUTTING, Step.NUDGING) else 0)
+        assert time.monotonic() - began < 60, f"still {driver.change.step}: {driver.change.why}"
+    assert "nudging" in driver.path
+    node_now = control_plane.api.get(f"/api/v1/nodes/{name}")
+    assert not any("repartition" in taint["key"] for taint in node_now["spec"].get("taints", []))
+    assert node_now["status"]["allocatable"]["nvidia.com/mig-3g.40gb"] == "2"
+    assert fresh(waiting).state in ("queued", "provisioning")
