@@ -25,6 +25,7 @@ from broker.provisioners.kubernetes.finding import (
     why_no_pod,
 )
 from broker.provisioners.kubernetes.kinds import POD, Kind, Ref
+from broker.provisioners.kubernetes.lasting import deadlines
 from broker.provisioners.kubernetes.making import InTheWay, make_anchor, make_children, mend, put_up_walls
 from broker.provisioners.kubernetes.nodes import shutting_down, silent
 from broker.provisioners.kubernetes.objects import Thing, read
@@ -171,6 +172,8 @@ class KubernetesProvisioner:
                 "annotations": {labels.PAID_UNTIL: stamp(spec.paid_until)},
             }
             api.merge(found.ref, {"metadata": meta}, manager=labels.LEASES)
+            for ref, deadline in deadlines(spec, since=found.anchor.metadata.creation_timestamp):
+                api.merge(ref, deadline, manager=labels.LEASES)
 
     def _take_down(self, api: Api, lease_id: str, generation: int, found: Found) -> None:
         if found.anchor is not None:

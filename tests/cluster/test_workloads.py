@@ -1,0 +1,81 @@
+"""Workloads of the product on a real control plane: what each leaves there, and how it ends."""
+
+from datetime import UTC, datetime
+
+from broker.domain.states import EndReason
+from broker.models import Cluster
+from broker.services import reconcile
+from broker.services.connections import connections
+from broker.services.leases import growing
+from tenants.services.walls import as_tenant
+from tests.broker.domain.test_workloads import KEY
+from tests.cluster.test_product import Installation, offering
+from tests.cluster.test_product import installed as installed
+from tests.cluster.test_product import life as life
+
+ACTS = "registry.example/acts"
+JOBS, INGRESSES = "/apis/batch/v1/jobs", "/apis/networking.k8s.io/v1/ingresses"
+
+
+def test_a_notebook_comes_with_its_route_and_its_secret(installed: Installation) -> None:
+    Cluster.objects.update(domain="leases.example", door="ingress/public")
+    asked = installed.life.ask(installed.home, offering("1g.10gb"), workload="jupyter", env={"A": "$(B)"})
+    lease = installed.until(asked, "active")
+    (ingress,) = installed.ours(INGRESSES)
+    with as_tenant(lease.tenant_id):
+        (way,) = connections(lease)
+    assert way.line == f"https://{ingress['spec']['rules'][0]['host']}/"
+    assert len(installed.ours("/api/v1/secrets")) == 1
+    installed.life.release(lease)
+    installed.until(lease, "released")
+    for kind in (INGRESSES, "/api/v1/secrets", "/api/v1/services"):
+        assert installed.ours(kind) == []
+
+
+def test_a_box_opens_for_the_keys_that_were_given(installed: Installation) -> None:
+    asked = installed.life.ask(installed.home, offering("card"), workload="ssh", ssh_keys=[KEY])
+    installed.until(asked, "active")
+    (pod,) = installed.ours("/api/v1/pods")
+    mounts = {each["name"]: each["mountPath"] for each in pod["spec"]["containers"][0]["volumeMounts"]}
+    assert mounts["keys"] == "/etc/gpubroker/ssh"
+
+
+def test_a_batch_ends_its_lease_when_its_command_is_done(installed: Installation) -> None:
+    asked = installed.life.ask(
+        installed.home, offering("1g.10gb"), workload="batch", image=f"{ACTS}:succeed-2s", command="train"
+    )
+    lease = installed.until(asked, "active")
+    (job,) = installed.ours(JOBS)
+    reconcile_until_over(installed, lease.pk, lease.tenant_id)
+    over = installed.until(lease, "released")
+    assert over.end_reason == EndReason.BY_TENANT
+    assert over.active_at is not None
+    assert over.ended_at is not None
+    assert (over.ended_at - over.active_at).total_seconds() <= 4
+    assert job["spec"]["template"]["spec"]["containers"][0]["command"] == ["/bin/sh", "-c", "train"]
+
+
+def reconcile_until_over(installed: Installation, lease_id: str, tenant_id: str) -> None:
+    """Look again after its command is done, as the agent's hint would have it."""
+    installed.plane.api.until(
+        JOBS,
+        lambda found: any(
+            lease_id in str(job["metadata"]) and job["status"].get("succeeded") for job in found["items"]
+        ),
+    )
+    installed.life.clock.at = datetime.now(UTC)
+    reconcile.step(lease_id, tenant_id, now=installed.life.now)
+
+
+def test_a_batch_that_is_extended_may_run_on(installed: Installation) -> None:
+    asked = installed.life.ask(
+        installed.home, offering("1g.10gb"), workload="batch", image=f"{ACTS}:pull-0s", command="train"
+    )
+    lease = installed.until(asked, "active")
+    (before,) = (job["spec"]["activeDeadlineSeconds"] for job in installed.ours(JOBS))
+    with as_tenant(lease.tenant_id):
+        growing.extend(lease, more_s=7200, actor=installed.home.actor, now=installed.life.now)
+    reconcile.step(lease.pk, lease.tenant_id, now=installed.life.now)
+    (after,) = (job["spec"]["activeDeadlineSeconds"] for job in installed.ours(JOBS))
+    assert after > before
+    assert 3600 + 7200 <= after <= 3600 + 7200 + 60
