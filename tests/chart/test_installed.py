@@ -4,6 +4,7 @@ import json
 import os
 import secrets
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -54,13 +55,14 @@ def home(control_plane: ControlPlane) -> Iterator[str]:
     control_plane.api.create(
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
     )
-    control_plane.api.until(f"/api/v1/namespaces/{name}/serviceaccounts/default", lambda account: True)
+    for own in ("serviceaccounts/default", "configmaps/kube-root-ca.crt"):  # what every namespace is given
+        control_plane.api.until(f"/api/v1/namespaces/{name}/{own}", lambda given: True)
     yield name
     control_plane.api.delete(f"/api/v1/namespaces/{name}")
 
 
 @pytest.fixture
-def command(control_plane: ControlPlane, home: str, tmp_path: Path) -> Callable[..., str]:
+def command(control_plane: ControlPlane, home: str, tmp_path: Path) -> Iterator[Callable[..., str]]:
     """Run Helm against the cluster, with folders of its own."""
     kubeconfig = tmp_path / "kubeconfig"
     kubeconfig.touch(mode=0o600)
@@ -71,7 +73,9 @@ def command(control_plane: ControlPlane, home: str, tmp_path: Path) -> Callable[
     def run(verb: str, *more: str, values: dict[str, Any] | None = None) -> str:
         return helm(verb, "gpubroker", *more, "--namespace", home, values=values, env=env)
 
-    return run
+    yield run
+    with suppress(Refused):  # what a test left behind would stand in the next one's way
+        run("uninstall", "--wait", "--timeout", "60s")
 
 
 def everything(plane: ControlPlane, home: str) -> set[str]:
