@@ -3,6 +3,7 @@
 import json
 import sys
 from dataclasses import dataclass, field
+from os import getloadavg
 
 
 @dataclass
@@ -15,6 +16,12 @@ class Figures:
     def most(self, figure: str, value: float, *, unit: str, at_most: float) -> None:
         """Print a figure whose goal is a bound of its own."""
         self._say(figure, value, unit=unit, baseline=at_most, goal=f"value <= {at_most}", ok=value <= at_most)
+
+    def least(self, figure: str, value: float, *, unit: str, at_least: float) -> None:
+        """Print a figure that shall reach a bound of its own."""
+        self._say(
+            figure, value, unit=unit, baseline=at_least, goal=f"value >= {at_least}", ok=value >= at_least
+        )
 
     def rate(self, figure: str, value: float, *, baseline: float, at_least: float) -> None:
         """Print so many per second against so many of the baseline; the goal is a ratio."""
@@ -35,9 +42,10 @@ class Figures:
             "value": round(value, 4),
             "unit": unit,
             "baseline": round(baseline, 4),
-            "ratio": round(value / baseline, 3),
+            "ratio": round(value / baseline, 3) if baseline else None,
             "goal": goal,
             "ok": ok,
+            "load": round(getloadavg()[0], 1),  # of the machine: on a busy one a time says little
         }
         print(json.dumps(line), flush=True)
 

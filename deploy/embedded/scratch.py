@@ -35,6 +35,13 @@ def quickest_place() -> str | None:
     return None
 
 
+def kept_programs() -> dict[str, str]:
+    """Return where whoever started us keeps what took long to build: a command here has another home."""
+    home = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    named = os.environ.get("CONTROLPLANE")
+    return {"XDG_CACHE_HOME": home} | ({"CONTROLPLANE": named} if named else {})
+
+
 @dataclass(frozen=True)
 class Scratch:
     """A running throwaway installation."""
@@ -48,6 +55,7 @@ class Scratch:
         roles.drop_database(server, DATABASE)
         roles.clone_database(server, DATABASE, template=EMPTY)
         env = self.product.env(WORKER) | {"GPUBROKER_OWNER_DATABASE_URL": server.login(OWNER, DATABASE)}
+        env |= kept_programs()
         part = Part("command", command, env, cwd=folders.CHECKOUT, attached=True)
         return self.supervisor.finish(part).popen.returncode
 

@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from threading import Lock
 from typing import Any
 from urllib.parse import urlencode
 
@@ -29,6 +30,7 @@ AGAIN = frozenset({429, 500, 502, 503, 504})
 APPLY = "application/apply-patch+yaml"
 METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
 _jitter = chance.Chance()
+_one_at_a_time = Lock()  # two threads that import the client at once each get half of it
 
 
 @dataclass(frozen=True)
@@ -81,9 +83,10 @@ class Transport:
         return Api(self, clock.monotonic() + seconds)
 
     def connection(self) -> Connection:
-        if self._connection is None or self._pid != os.getpid():
-            self._connection, self._pid = self._connecting(self._kubeconfig()), os.getpid()
-        return self._connection
+        with _one_at_a_time:
+            if self._connection is None or self._pid != os.getpid():
+                self._connection, self._pid = self._connecting(self._kubeconfig()), os.getpid()
+            return self._connection
 
     def forget(self) -> None:
         """Authenticate anew before the next call: a token was rotated, or a certificate ran out."""

@@ -1,0 +1,148 @@
+"""Leases on a real control plane, the whole product and the cluster on this one machine.
+
+From a POST to the API until the cluster's own watch says that the pod runs; how many a second in a row; what a
+fleet of leases that nobody touches costs the API server; and how soon all is true again after kill -9 of it.
+`python -m bench.kubernetes small` asks for a tenth, for a look on a busy machine.
+"""
+
+import os
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from itertools import cycle
+from statistics import quantiles
+
+import django
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+django.setup()
+
+from bench.figures import Figures  # noqa: E402
+from broker.models import ClusterWatch  # noqa: E402
+from tests.controlplane.nodes import GpuNode, Nodes  # noqa: E402
+from tests.controlplane.plane import API, ControlPlane  # noqa: E402
+from tests.live import installation  # noqa: E402
+from tests.live.audit import READS, WRITES, Audit  # noqa: E402
+from tests.live.installation import Tenant, until  # noqa: E402
+from tests.live.processes import Processes  # noqa: E402
+from tests.live.sightings import Sightings  # noqa: E402
+
+REGION, CLUSTER = "eu-north", "north"
+SLICES = GpuNode(cards=8, cut=8, mig={"1g.10gb": 56})
+A_PROJECT_HOLDS = 500
+FOLLOWED = ("pods", "configmaps", "nodes")
+PATIENCE_S = 600.0
+
+
+class Bench:
+    """One cluster, one product, and what is asked of them."""
+
+    def __init__(
+        self, figures: Figures, plane: ControlPlane, processes: Processes, audit: Audit, scale: int
+    ) -> None:
+        self.figures, self.plane, self.processes, self.scale = figures, plane, processes, scale
+        self.calls = audit
+        nodes = max(2, 6000 // scale // 56)
+        print(installation.join(plane, processes, name=CLUSTER, region=REGION), file=sys.stderr)
+        Nodes(plane.api, "gpu").add_many(nodes, SLICES)
+        installation.sell(CLUSTER, 8 * nodes)
+        self.offering = installation.offering("1g.10gb", REGION)
+        count = max(2, 6000 // scale // A_PROJECT_HOLDS + 1)
+        self.tenants = [installation.tenant(processes) for _ in range(count)]
+        self._turn = cycle(self.tenants)
+
+    def ask(self) -> tuple[str, float]:
+        """Ask for one lease; return its id and when it was asked for."""
+        who: Tenant = next(self._turn)
+        sent = time.time()
+        answer = who.ask(self.offering)
+        if not answer.accepted:
+            raise RuntimeError(f"{answer.status} {answer.body}")
+        return str(answer.body["id"]), sent
+
+    def at_rate(self, count: int, rate: float, sightings: Sightings) -> list[float]:
+        """Ask at a steady rate, whether or not answers keep up; return how long each took until its pod ran."""
+        asked = []
+        with ThreadPoolExecutor(16) as pool:
+            began = time.monotonic()
+            for n in range(count):
+                time.sleep(max(0.0, began + n / rate - time.monotonic()))
+                asked.append(pool.submit(self.ask))
+        leases = dict(each.result() for each in asked)
+        until(lambda: leases.keys() <= sightings.running.keys(), PATIENCE_S, "every pod runs")
+        return [sightings.running[lease] - sent for lease, sent in leases.items()]
+
+    def launches(self, sightings: Sightings) -> None:
+        """Time launches at 20 a second."""
+        self.at_rate(5, 1, sightings)  # walls are up, connections open
+        took = quantiles(self.at_rate(max(40, 600 // self.scale), 20, sightings), n=100)
+        self.figures.most("launch_p50", took[49], unit="s", at_most=0.25)
+        self.figures.most("launch_p99", took[98], unit="s", at_most=1)
+
+    def sustained(self, sightings: Sightings) -> None:
+        """Ask for as many as can be asked for, and count how many pods began to run in a second."""
+        count, began = max(60, 1800 // self.scale), time.time()
+        self.at_rate(count, 120, sightings)
+        took = max(sightings.running.values()) - began
+        self.figures.least("sustained", count / took, unit="1/s", at_least=60)
+
+    def steady(self, sightings: Sightings) -> None:
+        """Leave all alone, and count what is still asked of the API server; watches are no reads."""
+        held = len(sightings.running)
+        missing = 5000 // self.scale - held
+        if missing > 0:
+            self.at_rate(missing, 60, sightings)
+            held += missing
+        time.sleep(20)  # what was just launched comes to rest
+        seconds = 60.0
+        self.calls.forget()
+        time.sleep(seconds)
+        made = self.calls.made()
+        print(f"{held} leases at rest, {seconds:.0f} s: {made}", file=sys.stderr)
+        writes = sum(n for (verb, _), n in made.items() if verb in WRITES)
+        reads = sum(n for (verb, _), n in made.items() if verb in READS)
+        self.figures.most("steady_writes", writes / seconds, unit="1/s", at_most=1)
+        self.figures.most("steady_reads", reads / seconds, unit="1/s", at_most=0)
+
+    def server_killed(self) -> None:
+        """Kill the API server; all is true again when each watch has heard from the new one, listing once at most."""
+
+        def version() -> int:
+            return int(self.plane.api.get("/api/v1/nodes", limit=1)["metadata"]["resourceVersion"])
+
+        self.plane.kill(API)
+        self.calls.forget()
+        self.plane.restart(API)
+        began, there = time.monotonic(), version()
+        until(
+            lambda: all(each.version >= there for each in ClusterWatch.objects.all()),
+            PATIENCE_S,
+            "every watch is beyond the restart",
+        )
+        took = time.monotonic() - began
+        asked = self.calls.made()
+        print(f"after the kill: {dict(asked)}", file=sys.stderr)
+        lists = [asked["list", what] for what in FOLLOWED]
+        self.figures.most("converged_after_kill", took, unit="s", at_most=10)
+        self.figures.most("relists_a_kind", max(lists), unit="lists", at_most=1)
+
+
+def main() -> None:
+    figures = Figures("kubernetes")
+    scale = 10 if sys.argv[1:] == ["small"] else 1
+    with (
+        Audit() as audit,
+        ControlPlane(audit.options()) as plane,
+        Processes() as processes,
+        Sightings(plane.api) as sightings,
+    ):
+        bench = Bench(figures, plane, processes, audit, scale)
+        bench.launches(sightings)
+        bench.sustained(sightings)
+        bench.steady(sightings)
+        bench.server_killed()
+    figures.leave()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,223 @@
+"""`make demo-kubernetes`: two real control planes, the whole product, and everything that may go wrong in a day.
+
+Leases of every kind become pods; a node dies, an API server is killed; at the end the books balance to the second,
+nothing is left in either cluster, and nothing runs on.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from contextlib import ExitStack
+from io import StringIO
+from pathlib import Path
+
+import django
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+django.setup()
+
+from django.core.management import call_command  # noqa: E402
+
+from billing.services import conservation, rating  # noqa: E402
+from broker.domain.workloads import TEMPLATES  # noqa: E402
+from broker.models import Allocation, Cluster, Lease  # noqa: E402
+from ports import clock  # noqa: E402
+from tenants.services.walls import as_sweep  # noqa: E402
+from tests.controlplane import binaries  # noqa: E402
+from tests.controlplane.nodes import GpuNode, Nodes  # noqa: E402
+from tests.controlplane.plane import API, ControlPlane  # noqa: E402
+from tests.live import installation  # noqa: E402
+from tests.live.installation import Tenant, until  # noqa: E402
+from tests.live.processes import Processes  # noqa: E402
+
+REGION = "eu-north"
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIE8Q0Hk3Zt3o1mJrT6cRr2sC4GZ0w0vI2a9yQkq0bq1x mira@kestrel.example"
+WHOLE, CUT = GpuNode(cards=4), GpuNode(cards=2, cut=2, mig={"1g.10gb": 14})
+OVER = {"released", "failed"}
+PODS = (
+    "custom-columns=LEASE:.metadata.labels.gpubroker\\.dev/lease,NODE:.spec.nodeName,PHASE:.status.phase,"
+    "ASKS:.spec.containers[0].resources.limits"
+)
+
+
+class Demo:
+    """Two clusters, one product, one tenant."""
+
+    def __init__(self, planes: dict[str, ControlPlane], processes: Processes) -> None:
+        self.planes, self.processes = planes, processes
+        self.nodes = {name: Nodes(plane.api, name) for name, plane in planes.items()}
+        self.began = clock.now()
+        self.tenant: Tenant
+
+    def joins(self) -> None:
+        """Set up, register and examine both clusters; put their cards on sale."""
+        for name, plane in self.planes.items():
+            for node in (WHOLE, CUT):
+                self.nodes[name].add(node)
+            said = installation.join(plane, self.processes, name=name, region=REGION)
+            say(f"kube_setup {name}: {said.count('made')} objects made; {said.splitlines()[-1]}")
+            say(f"kube_doctor {name}: {examined(name)}")
+        for name in self.planes:
+            installation.sell(name, WHOLE.cards + CUT.cards)
+        self.tenant = installation.tenant(self.processes)
+
+    def launches(self) -> None:
+        """Ask for a lease of each kind of workload, and wait until its pod runs."""
+        slice_, card = (installation.offering(profile, REGION) for profile in ("1g.10gb", "card"))
+        for number, kind in enumerate(TEMPLATES):
+            wanted = {"workload": kind, "image": "registry.example/acts:hang-0s", "name": kind}
+            if kind == "ssh":
+                wanted["ssh_keys"] = [KEY]
+            if kind == "batch":
+                wanted["command"] = "python train.py"
+            answer = self.tenant.ask(card if number % 3 == 2 else slice_, **wanted)
+            if not answer.accepted:
+                raise RuntimeError(f"{kind}: {answer.status} {answer.body}")
+        self.reach("active", self.tenant.leases)
+        self.show()
+
+    def node_dies(self) -> None:
+        """Cut a node's power: what ran there ends at its last proof of life, and its cards are not sold again."""
+        lease, cluster, node = self.somewhere()
+        self.nodes[cluster].power(node, on=False)
+        off = time.monotonic()
+        until(lambda: self.state(lease) not in ("active",), 180, "the lease on the dead node ends")
+        found = self.tenant.see(lease)
+        say(
+            f"{node} of {cluster} lost its power; {time.monotonic() - off:.0f} s later {found['name']} was"
+            f" {found['status']['state']} ({found['status']['end_reason']}), charged until {found['ended_at']}"
+        )
+        say(f"its place is {'held until the node proves it free' if held(lease) else 'free'}")
+        self.nodes[cluster].power(node, on=True)
+        until(lambda: not held(lease), 180, "its place is free")
+        say(f"{node} is back and nothing old runs there: its place is free")
+
+    def server_dies(self) -> None:
+        """Kill one cluster's API server: leases run on, and what is asked of it waits or goes to the other."""
+        name, plane = next(iter(self.planes.items()))
+        plane.kill(API)
+        answer = self.tenant.ask(installation.offering("1g.10gb", REGION), name="meanwhile")
+        time.sleep(10)
+        alive = [self.state(lease) for lease in self.tenant.leases]
+        say(f"API server of {name} killed; 10 s later leases are: {counted(alive)}")
+        plane.restart(API)
+        back = time.monotonic()
+        self.reach("active", [answer.body["id"]])
+        say(
+            f"API server of {name} is back; what was asked for meanwhile ran {time.monotonic() - back:.1f} s later"
+        )
+        self.show()
+
+    def ends(self) -> None:
+        """End everything, charge it, and account for every second."""
+        for lease in self.tenant.leases:
+            if self.state(lease) not in OVER:
+                self.tenant.release(lease)
+        until(lambda: all(self.state(each) in OVER for each in self.tenant.leases), 180, "all is released")
+        for name, plane in self.planes.items():
+            until(lambda plane=plane: not ours(plane), 60, f"nothing of ours is left in {name}")  # type: ignore[misc]
+        rating.rate(now=clock.now())
+        kept = conservation.over(first=self.began, last=clock.now()).as_report()
+        say("the books, in card-seconds: " + str(kept["conservation"]))
+        wrong = {
+            what: kept[what]
+            for what in (
+                "unexplained_gpu_seconds",
+                "charged_minus_active_seconds",
+                "active_seconds_without_place",
+                "lines_minus_charges",
+            )
+        }
+        say(f"differences: {wrong}; pods left: 0; leases: {counted(map(self.state, self.tenant.leases))}")
+        if any(wrong.values()):
+            raise SystemExit("The books do not balance.")
+
+    def state(self, lease: str) -> str:
+        return str(self.tenant.see(lease).get("status", {}).get("state", ""))
+
+    def reach(self, state: str, leases: list[str]) -> None:
+        """Wait until leases are in a state, or say which are not."""
+        try:
+            until(lambda: all(self.state(lease) == state for lease in leases), 120, state)
+        except TimeoutError:
+            for lease in leases:
+                print(self.tenant.see(lease))
+            raise
+
+    def somewhere(self) -> tuple[str, str, str]:
+        """Return an active lease, the cluster and the node it runs on."""
+        for lease in self.tenant.leases:
+            if self.state(lease) == "active" and (places := held(lease)):
+                node = places[0].gpu.node
+                return lease, str(Cluster.objects.get(pk=node.cluster_id).name), str(node.name)
+        raise RuntimeError("no lease is active")
+
+    def show(self) -> None:
+        """Show what runs as an administrator sees it."""
+        for name, plane in self.planes.items():
+            file = self.processes.folder / "kubeconfig"
+            file.write_text(json.dumps(plane.kubeconfig("admin", "system:masters")))
+            command = [str(binaries.find("kubectl")), "--kubeconfig", str(file), "get", "pods", "-A"]
+            print(f"$ kubectl --context {name} get pods -A -l gpubroker.dev/lease", flush=True)
+            subprocess.run([*command, "-l", "gpubroker.dev/lease", "-o", PODS], check=True)
+
+
+def say(line: str) -> None:
+    print(f"{time.strftime('%H:%M:%S')}  {line}", flush=True)
+
+
+def counted(words: object) -> str:
+    found = list(words)  # type: ignore[call-overload]
+    return ", ".join(f"{found.count(word)} {word}" for word in sorted(set(found)))
+
+
+def examined(name: str) -> str:
+    """Let the doctor examine a cluster; return its last line, and what was not well."""
+    said = StringIO()
+    try:
+        call_command("kube_doctor", name, stdout=said)
+    except SystemExit:
+        print(said.getvalue())
+        raise
+    return said.getvalue().strip().splitlines()[-1]
+
+
+def held(lease: str) -> list[Allocation]:
+    with as_sweep():
+        mine = Allocation.objects.filter(lease_id=lease, released_at=None)
+        return list(mine.select_related("gpu__node"))
+
+
+def ours(plane: ControlPlane) -> list[object]:
+    """Return what is left of leases in a cluster."""
+    kinds = ("/api/v1/pods", "/api/v1/configmaps", "/apis/apps/v1/statefulsets", "/apis/batch/v1/jobs")
+    return [each for kind in kinds for each in plane.api.items(kind, labelSelector="gpubroker.dev/lease")]
+
+
+def main() -> None:
+    if missing := binaries.missing():
+        sys.exit(
+            f"There is no control plane here ({', '.join(missing)}). Run `make controlplane`, then this again."
+        )
+    with ExitStack() as running:
+        began = time.monotonic()
+        processes = running.enter_context(Processes())
+        planes = {name: running.enter_context(ControlPlane()) for name in ("north", "south")}
+        say(f"two control planes and the product are up after {time.monotonic() - began:.0f} s")
+        demo = Demo(planes, processes)
+        for act in (demo.joins, demo.launches, demo.node_dies, demo.server_dies, demo.ends):
+            print(f"\n{(act.__doc__ or '').strip()}", flush=True)
+            act()
+        pids = [each.popen.pid for plane in planes.values() for each in plane.processes.values()]
+        pids += [each.popen.pid for each in processes.running.values()]
+    left = [pid for pid in pids if Path("/proc", str(pid)).exists()]
+    say(f"stopped: {len(pids) - len(left)} of {len(pids)} processes are gone")
+    with as_sweep():
+        say(f"in the database: {Lease.objects.count()} leases, all of them over")
+    sys.exit(1 if left else 0)
+
+
+if __name__ == "__main__":
+    main()

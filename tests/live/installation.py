@@ -1,0 +1,90 @@
+"""The product on real control planes, with tenants that have tokens: import it once Django is set up."""
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+from django.core.management import call_command
+
+from billing.services.showcase import prices
+from broker.models import Cluster, Gpu, Offering, OfferingState
+from broker.services import catalogue
+from ports import clock, ids
+from tests.chaos.client import Answer, Client
+from tests.chaos.world import OPERATOR, tenant_with_token
+from tests.controlplane.plane import ADMINISTRATORS, ControlPlane
+from tests.live.processes import Processes
+
+IMAGE = "registry.example/acts:hang-0s"  # ready at once, gone at once
+
+
+@dataclass
+class Tenant:
+    """Somebody with a project and a token, and everything that was answered."""
+
+    project: str
+    client: Client
+    leases: list[str] = field(default_factory=list)
+
+    def ask(self, offering: str, **wanted: Any) -> Answer:
+        """Ask for a lease once."""
+        body = {"name": "job", "project": self.project, "offering": offering, "max_duration_s": 6 * 3600}
+        answer = self.client.once("POST", "leases", {**body, "image": IMAGE, **wanted}, key=ids.new("key"))
+        if answer.accepted:
+            self.leases.append(answer.body["id"])
+        return answer
+
+    def release(self, lease: str) -> Answer:
+        return self.client.once("POST", f"leases/{lease}/release", key=ids.new("key"))
+
+    def see(self, lease: str) -> dict[str, Any]:
+        return self.client.once("GET", f"leases/{lease}").body
+
+
+def join(plane: ControlPlane, processes: Processes, *, name: str, region: str) -> str:
+    """Let a cluster join as an administrator would: set up, registered with narrow rights, followed."""
+    catalogue.load_gpu_models()
+    file = processes.folder / f"{name}.kubeconfig"
+    file.touch(mode=0o600)
+    file.write_text(json.dumps(plane.kubeconfig("admin", ADMINISTRATORS)))
+    said = StringIO()
+    call_command("kube_setup", kubeconfig=Path(file), register=name, region=region, stdout=said)
+    file.unlink()
+    processes.follow(name)
+    return said.getvalue()
+
+
+def sell(cluster: str, cards: int, *, within_s: float = 120) -> None:
+    """Wait until a cluster's cards are inventory, then sell whatever they can be cut into."""
+    cards_of = Gpu.objects.filter(node__cluster=Cluster.objects.get(name=cluster))
+    until(lambda: cards_of.count() >= cards, within_s, f"{cards} cards of {cluster}")
+    now = clock.now()
+    catalogue.derive_offerings(now=now)
+    Offering.objects.filter(state=OfferingState.DRAFT).update(state=OfferingState.PUBLISHED)
+    prices.publish_all(since=now - timedelta(hours=1), actor=OPERATOR, now=now)
+
+
+def offering(profile: str, region: str, price_class: str = "on_demand") -> str:
+    """Return the id of what is sold there."""
+    return str(Offering.objects.get(profile=profile, region=region, price_class=price_class).pk)
+
+
+def tenant(processes: Processes) -> Tenant:
+    """Open a tenant."""
+    made = tenant_with_token(now=clock.now())
+    return Tenant(made["project"], Client(processes.port, made["token"]))
+
+
+def until(right: Callable[[], bool], within_s: float, what: str) -> float:
+    """Wait until something is so; return how long it took."""
+    began = time.monotonic()
+    while not right():
+        if time.monotonic() - began > within_s:
+            raise TimeoutError(f"not within {within_s:.0f} s: {what}")
+        time.sleep(0.05)
+    return time.monotonic() - began

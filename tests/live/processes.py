@@ -1,0 +1,119 @@
+"""The product's own processes on this machine, as `make run` starts them, with an agent for each cluster.
+
+They log in as whoever started us does: `python -m deploy.embedded.scratch python -m …` gives an installation.
+"""
+
+import http.client
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Self
+
+from deploy.embedded.folders import CHECKOUT
+from deploy.embedded.process import Part, Process
+from tests.chaos.running import free_ports
+
+PATIENCE_S = 120.0
+MANAGE = [sys.executable, str(CHECKOUT / "manage.py")]
+CELERY = [sys.executable, "-m", "celery", "-A", "config.celery"]
+
+
+class Processes:
+    """Web, worker, relay and beat; stopped by process id, dead when we are."""
+
+    def __init__(self, *, workers: int = 2) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="gpubroker-live-"))
+        self.port, self.workers = free_ports(), workers
+        self.running: dict[str, Process] = {}
+
+    def __enter__(self) -> Self:
+        signal.signal(signal.SIGTERM, _leave)
+        try:
+            self._start_all()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def follow(self, cluster: str) -> Process:
+        """Start the agent of a cluster."""
+        return self.start(f"agent-{cluster}", [*MANAGE, "kube_agent", cluster])
+
+    def start(self, name: str, command: list[str]) -> Process:
+        """Start one process, or start it again."""
+        env = {**os.environ, "PYTHONPATH": str(CHECKOUT), "PYTHONUNBUFFERED": "1", "CELERY_SKIP_CHECKS": "1"}
+        part = Part(name, command, env, cwd=CHECKOUT, orphaned=signal.SIGKILL)
+        process = self.running[name] = Process(part, self.folder / f"{name}.log")
+        process.start()
+        return process
+
+    def kill(self, name: str) -> None:
+        """Kill one as a power cut would, with its children."""
+        process = self.running.pop(name)
+        process.send(signal.SIGKILL)
+        process.popen.wait(10)
+        process.sweep_group()
+
+    def stop(self) -> None:
+        """Stop all, the last first."""
+        for process in reversed(self.running.values()):
+            process.send(signal.SIGTERM)
+        end = time.monotonic() + 5
+        for process in self.running.values():
+            while process.alive and time.monotonic() < end:
+                time.sleep(0.05)
+            process.send(signal.SIGKILL)
+            process.popen.wait(10)
+            process.sweep_group()
+        self.running.clear()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _start_all(self) -> None:
+        web = [
+            sys.executable,
+            "-m",
+            "gunicorn",
+            "config.wsgi:application",
+            "--bind",
+            f"127.0.0.1:{self.port}",
+        ]
+        web += ["--workers", "2", "--threads", "4", "--worker-class", "gthread", "--preload"]
+        self.start("web", [*web, "--no-control-socket", "--keep-alive", "60"])
+        worker = [*CELERY, "worker", "-c", str(self.workers), "--loglevel", "INFO", "-n", "worker@live"]
+        self.start("worker", [*worker, "--without-gossip", "--without-mingle"])
+        self.start("relay", [*MANAGE, "relay"])
+        beat = [*CELERY, "beat", "--loglevel", "WARNING", "--pidfile="]
+        self.start("beat", [*beat, "-s", str(self.folder / "schedule")])
+        self._await("web", self._answers)
+        self._await("worker", lambda: "[tasks]" in self.running["worker"].said())
+
+    def _await(self, name: str, ready: Callable[[], bool]) -> None:
+        end = time.monotonic() + PATIENCE_S
+        while not ready():
+            process = self.running[name]
+            if not process.alive or time.monotonic() > end:
+                raise RuntimeError(f"{name} did not start:\n{process.last_words(40)}")
+            time.sleep(0.1)
+
+    def _answers(self) -> bool:
+        door = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        try:
+            door.request("GET", "/ready")
+            return door.getresponse().status == 200
+        except (OSError, http.client.HTTPException):
+            return False
+        finally:
+            door.close()
+
+
+def _leave(*_: object) -> None:
+    """End as Ctrl-C would, so that everything is stopped."""
+    sys.exit(143)
