@@ -11,6 +11,7 @@ from broker.models.leases import Lease
 from tenants.models.tenants import TenantOwned
 
 HELD = Q(released_at__isnull=True)
+LEAVING = Q(leaving_since__isnull=False)
 
 
 class Allocation(TenantOwned):
@@ -23,6 +24,8 @@ class Allocation(TenantOwned):
     isolation = models.CharField(max_length=10)
     may_share = models.BooleanField(default=False)  # the cluster's owner allows tenants side by side
     held_at = models.DateTimeField()  # the database puts it off until whoever was there before had left
+    # Its lease went on without it: the place stays taken until its cluster proves that nothing of it is left there.
+    leaving_since = models.DateTimeField(null=True)
     released_at = models.DateTimeField(null=True)
 
     class Meta:
@@ -47,6 +50,7 @@ class Allocation(TenantOwned):
             models.Index(fields=["gpu"], name="allocation_held", condition=HELD),
             models.Index(fields=["gpu", "released_at"], name="allocation_freed"),
             models.Index(fields=["released_at"], name="allocation_lately"),
+            models.Index(fields=["leaving_since"], name="allocation_leaving", condition=HELD & LEAVING),
         ]
 
     def __str__(self) -> str:

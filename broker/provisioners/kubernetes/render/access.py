@@ -11,6 +11,20 @@ APPLY = ("create", "patch")  # server-side apply of something that may not be th
 FOLLOW = ("get", "list", "watch")
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class Right:
+    """One thing that somebody may or may not do in a cluster."""
+
+    verb: str
+    group: str
+    kinds: str
+    part: str = ""  # a subresource
+
+    def __str__(self) -> str:
+        kinds = f"{self.kinds}/{self.part}" if self.part else self.kinds
+        return f"{self.verb} {kinds}" + (f" of {self.group}" if self.group else "")
+
+
 @dataclass(frozen=True, slots=True)
 class Use:
     """One kind of object and what we do with it."""
@@ -33,6 +47,7 @@ BROKER = (
     Use(
         "", "pods", (*FOLLOW, "patch", "delete"), "what is seen of a lease; patched to let it go when metered"
     ),
+    Use("", "events", ("list",), "why a controller cannot make a pod"),
     Use("", "nodes", (*FOLLOW, "patch"), "what there is to sell; patched to cut cards anew"),
     Use("apps", "deployments", (*APPLY, *FOLLOW), "leases that serve"),
     Use("apps", "statefulsets", (*APPLY, *FOLLOW), "interactive leases"),
@@ -45,6 +60,57 @@ BROKER = (
     Use("resource.k8s.io", "resourceslices", FOLLOW, "what there is to sell by DRA"),
 )
 REAPER = (Use("", "configmaps", ("delete", "list"), "anchors that nobody pays for any longer"),)
+# What an examination reads beside that; whoever leaves it out learns less from kube_doctor.
+DOCTOR = (
+    Use("admissionregistration.k8s.io", "mutatingwebhookconfigurations", ("list",), "what changes our pods"),
+    Use("admissionregistration.k8s.io", "validatingadmissionpolicies", ("get",), "whether ours are current"),
+    Use(
+        "admissionregistration.k8s.io",
+        "validatingadmissionpolicybindings",
+        ("get",),
+        "whether ours are current",
+    ),
+    Use("apps", "daemonsets", ("list",), "which network, exporter and device plugin there are"),
+    Use("batch", "cronjobs", ("get",), "whether the dead man's switch is current"),
+    Use("networking.k8s.io", "ingressclasses", ("list",), "how people may come in"),
+    Use("nvidia.com", "clusterpolicies", ("list",), "how NVIDIA's operator is set up"),
+    Use("nvidia.com", "gpuclusters", ("list",), "how NVIDIA's operator is set up"),
+    Use("resource.k8s.io", "deviceclasses", ("get", "list"), "which slices have a class"),
+    Use("scheduling.k8s.io", "priorityclasses", ("get",), "whether ours are current"),
+    Use("storage.k8s.io", "storageclasses", ("list",), "where volumes come from"),
+)
+# What would let the broker, or whoever steals its credentials, out of its own walls.
+NEVER = (
+    Right("get", "", "secrets"),
+    Right("list", "", "secrets"),
+    Right("watch", "", "secrets"),
+    Right("delete", "", "namespaces"),
+    Right("delete", "", "nodes"),
+    Right("create", "", "nodes"),
+    Right("create", "", "pods"),
+    Right("create", "", "pods", "exec"),
+    Right("create", "", "pods", "attach"),
+    Right("create", "", "pods", "portforward"),
+    Right("get", "", "pods", "log"),
+    Right("create", "", "pods", "binding"),
+    Right("create", "", "serviceaccounts", "token"),
+    Right("impersonate", "", "users"),
+    Right("get", "", "nodes", "proxy"),
+    Right("create", RBAC, "clusterroles"),
+    Right("bind", RBAC, "clusterroles"),
+    Right("escalate", RBAC, "clusterroles"),
+    Right("create", "admissionregistration.k8s.io", "mutatingwebhookconfigurations"),
+    Right("delete", "admissionregistration.k8s.io", "validatingadmissionpolicies"),
+    Right("approve", "certificates.k8s.io", "signers"),
+    Right("create", "apps", "daemonsets"),
+    Right("create", "apiextensions.k8s.io", "customresourcedefinitions"),
+    Right("*", "", "pods"),
+)
+
+
+def rights(uses: tuple[Use, ...]) -> list[Right]:
+    """List every single right that some uses need."""
+    return sorted({Right(verb, use.group, use.kinds) for use in uses for verb in use.verbs})
 
 
 def role(name: str, uses: tuple[Use, ...]) -> Manifest:

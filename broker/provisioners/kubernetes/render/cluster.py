@@ -22,7 +22,7 @@ def cluster_objects(driver: SliceDriver, *, image: str, namespace: str = NAMESPA
     return [
         home,
         access.account(NAME, namespace=namespace),
-        access.role(NAME, access.BROKER),
+        access.role(NAME, (*access.BROKER, *access.DOCTOR)),
         access.binding(NAME, account=NAME, namespace=namespace),
         *priorities(),
         *policies(driver.schedulers),

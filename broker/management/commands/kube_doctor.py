@@ -1,0 +1,90 @@
+"""`manage.py kube_doctor`: examine a Kubernetes cluster, before it joins or after, and say how to mend it."""
+
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from broker.models import Cluster
+from broker.provisioners.kubernetes.doctor.findings import Finding, Outcome
+from broker.provisioners.kubernetes.doctor.judging import fits
+from broker.provisioners.kubernetes.drivers.choosing import DRIVERS, driver_named
+from broker.provisioners.kubernetes.kubeconfig import Unusable, parse
+from broker.services import examining
+from ports import clock
+
+MARKS = {Outcome.OK: "ok     ", Outcome.WARN: "warn   ", Outcome.BAD: "BAD    ", Outcome.UNKNOWN: "unknown"}
+
+
+class Command(BaseCommand):
+    help = "Examine a Kubernetes cluster and say how to mend it. Changes nothing; fails when anything is bad."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("cluster", nargs="?", help="the name or id of a registered cluster")
+        add_kubeconfig(parser)
+        parser.add_argument("--json", action="store_true", help="print one JSON document")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        now = clock.now()
+        if bool(options["cluster"]) == bool(options["kubeconfig"]):
+            raise CommandError("Name a registered cluster, or give --kubeconfig FILE for one that is not.")
+        if options["cluster"]:
+            findings = examining.of_cluster(named(options["cluster"]), now=now)
+        else:
+            driver = driver_named(options["driver"], {}, examining.models())
+            findings = examining.of_kubeconfig(read_kubeconfig(options), driver=driver, now=now)
+        if options["json"]:
+            told = {"fits": fits(findings), "findings": [asdict(each) for each in findings]}
+            self.stdout.write(json.dumps(told, indent=2))
+        else:
+            self._print(findings)
+        if not fits(findings):
+            sys.exit(1)
+
+    def _print(self, findings: list[Finding]) -> None:
+        for each in findings:
+            self.stdout.write(f"{MARKS[each.outcome]} {each.name}: {each.seen}")
+            if each.outcome is not Outcome.OK:
+                self.stdout.write(f"        {each.why}\n        -> {each.fix}")
+        counts = ", ".join(
+            f"{sum(each.outcome is outcome for each in findings)} {outcome}" for outcome in Outcome
+        )
+        verdict = (
+            "Leases may run here."
+            if fits(findings)
+            else "Leases would fail here until what is bad is mended."
+        )
+        self.stdout.write(f"\n{counts}. {verdict}")
+
+
+def add_kubeconfig(parser: CommandParser) -> None:
+    parser.add_argument("--kubeconfig", type=Path, metavar="FILE", help="the way into a cluster")
+    parser.add_argument("--context", default="", help="the context to use instead of the current one")
+    parser.add_argument(
+        "--driver", choices=sorted(DRIVERS), default="device_plugin", help="how pods ask for slices there"
+    )
+
+
+def read_kubeconfig(options: dict[str, Any]) -> dict[str, Any]:
+    """Read the file that was named, or say in clear words what is wrong with it."""
+    file: Path = options["kubeconfig"]
+    try:
+        return parse(file.read_text(), context=options["context"], beside=file.parent)
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or "it is no text"
+        raise CommandError(f"{file} cannot be read: {why}.") from None
+    except Unusable as error:
+        raise CommandError(f"{file}: {error}") from None
+
+
+def named(text: str) -> Cluster:
+    """Return a registered Kubernetes cluster by its name or id."""
+    ours = Cluster.objects.filter(provisioner="kubernetes")
+    cluster = ours.filter(name=text).first() or ours.filter(pk=text).first()
+    if cluster is None:
+        known = ", ".join(ours.order_by("name").values_list("name", flat=True)) or "none has joined yet"
+        raise CommandError(f"No Kubernetes cluster is called {text!r}; known: {known}.")
+    return cluster

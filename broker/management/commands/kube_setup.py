@@ -1,0 +1,89 @@
+"""`manage.py kube_setup`: give a cluster once what leases need there, with an administrator's kubeconfig.
+
+Ranks, admission policies, the dead man's switch, and an account with exactly the rights that the broker uses. Then, if
+asked, register the cluster under that account's own credentials, so that the administrator's are kept nowhere.
+"""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import yaml
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import IntegrityError
+
+from broker.management.commands.kube_doctor import add_kubeconfig, read_kubeconfig
+from broker.provisioners.base import Unanswered
+from broker.provisioners.kubernetes.drivers.choosing import driver_named
+from broker.provisioners.kubernetes.installing import install, own_kubeconfig
+from broker.provisioners.kubernetes.refusals import Refusal
+from broker.provisioners.kubernetes.transport import Transport
+from broker.services import examining, joining
+from ports import clock, seal
+from tenants.services.actors import Actor
+
+WITHIN_S = 60.0
+
+
+class Command(BaseCommand):
+    help = "Install in a cluster what leases need there; safe to repeat. With --register it joins as well."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        add_kubeconfig(parser)
+        parser.add_argument(
+            "--image", default="gpubroker", help="the broker's own image, for the dead man's switch"
+        )
+        parser.add_argument("--register", metavar="NAME", help="register the cluster under this name")
+        parser.add_argument("--region", default="", help="where it stands, as offerings name it")
+        parser.add_argument(
+            "--credentials", type=Path, metavar="FILE", help="write the narrow kubeconfig there"
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if not options["kubeconfig"]:
+            raise CommandError("Give --kubeconfig FILE: an administrator's way into the cluster.")
+        if options["register"] and not options["region"]:
+            raise CommandError("A cluster that is registered needs --region: offerings are sold by region.")
+        kubeconfig = read_kubeconfig(options)
+        driver = driver_named(options["driver"], {}, examining.models())
+        api = Transport(lambda: kubeconfig).within(WITHIN_S)
+        try:
+            for done in install(api, driver, image=options["image"]):
+                self.stdout.write(f"{done.how:10} {done.ref}")
+            narrow = (
+                own_kubeconfig(api, kubeconfig) if options["register"] or options["credentials"] else None
+            )
+        except (Unanswered, Refusal) as error:
+            raise CommandError(
+                f"The cluster did not do it: {error}. Run `manage.py kube_doctor` to see why."
+            ) from None
+        if options["credentials"]:
+            self._write(options["credentials"], narrow)
+        if options["register"] and narrow:
+            self._register(narrow, options)
+
+    def _write(self, file: Path, narrow: dict[str, Any] | None) -> None:
+        with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as opened:
+            yaml.safe_dump(narrow, opened)
+        self.stdout.write(f"written    {file}: whoever has it may do what the broker may do")
+
+    def _register(self, narrow: dict[str, Any], options: dict[str, Any]) -> None:
+        actor = Actor("staff", "", "an administrator of this machine")
+        try:
+            cluster = joining.join(
+                name=options["register"],
+                region=options["region"],
+                kubeconfig=narrow,
+                driver=options["driver"],
+                actor=actor,
+                now=clock.now(),
+            )
+        except seal.Unsealable as error:
+            raise CommandError(str(error)) from None
+        except IntegrityError:
+            raise CommandError(
+                f"There is a cluster called {options['register']!r} already. Choose another name."
+            ) from None
+        self.stdout.write(
+            f"registered {cluster.name} ({cluster.pk}); follow it: manage.py kube_agent {cluster.name}"
+        )

@@ -1,0 +1,133 @@
+"""A cluster in perfect order, as an examination sees it: each test breaks one thing of it."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from broker.provisioners.kubernetes.doctor.snapshot import Credential, Snapshot, Version
+from broker.provisioners.kubernetes.doctor.taking import _all_rights
+from broker.provisioners.kubernetes.drivers.device_plugin import DevicePluginDriver
+from broker.provisioners.kubernetes.objects import Condition, Node, Taint
+from broker.provisioners.kubernetes.render import access
+from tests.broker.domain.fleet import MODELS
+from tests.controlplane.nodes import GpuNode
+
+NOW = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
+PLUGIN = DevicePluginDriver(MODELS)
+GROUPS = frozenset(
+    {
+        "apps/v1",
+        "batch/v1",
+        "networking.k8s.io/v1",
+        "admissionregistration.k8s.io/v1",
+        "coordination.k8s.io/v1",
+        "resource.k8s.io/v1",
+    }
+)
+
+
+def thing(
+    name: str, /, namespace: str = "", labels: dict[str, str] | None = None, **rest: Any
+) -> dict[str, Any]:
+    return {"metadata": {"name": name, "namespace": namespace, "labels": labels or {}}, **rest}
+
+
+def node(
+    name: str = "gpu-1", what: GpuNode | None = None, *, ready: str = "True", **labels: str | None
+) -> Node:
+    """Return a node as its discovery and device plugin leave it; a label that is None is taken away."""
+    made = msgspec.convert((what or GpuNode()).manifest(name), Node)
+    made.status.conditions = [Condition(type="Ready", status=ready)]
+    for label, value in labels.items():
+        key = f"nvidia.com/{label.replace('__', '.')}"
+        made.metadata.labels.pop(key, None)
+        if value is not None:
+            made.metadata.labels[key] = value
+    return made
+
+
+def tainted(key: str, effect: str = "NoSchedule") -> Node:
+    made = node()
+    made.spec.taints = [Taint(key=key, effect=effect)]
+    return made
+
+
+def exporter(*, ready: int = 1, **env: str) -> dict[str, Any]:
+    told = {
+        "DCGM_EXPORTER_KUBERNETES_ENABLE_POD_LABELS": "true",
+        "DCGM_EXPORTER_KUBERNETES_ENABLE_POD_UID": "true",
+        "KUBERNETES_VIRTUAL_GPUS": "true",
+        **env,
+    }
+    box = {"env": [{"name": name, "value": value} for name, value in told.items()]}
+    return thing(
+        "nvidia-dcgm-exporter",
+        spec={"template": {"spec": {"containers": [box]}}},
+        status={"desiredNumberScheduled": 1, "numberReady": ready},
+    )
+
+
+METRICS = thing(
+    "metrics",
+    data={
+        "list.csv": "# name, kind\nDCGM_FI_PROF_SM_ACTIVE, gauge, x\nDCGM_EXP_XID_ERRORS_COUNT, gauge, x\n"
+    },
+)
+LAYOUTS = thing(
+    "gpu-1-mig-config", labels={"nvidia.com/node-name": "gpu-1"}, data={"config.yaml": "version: v1"}
+)
+POLICY = thing(
+    "cluster-policy",
+    spec={"devicePlugin": {"config": {"name": "plugin"}}},
+    status={"state": "ready"},
+)
+NODES = [node()]
+WELL = Snapshot(
+    driver="device_plugin",
+    now=NOW,
+    credential=Credential("token"),
+    version=Version(git_version="v1.36.3"),
+    skew=timedelta(seconds=0.2),
+    round_trip=timedelta(milliseconds=4),
+    uid="4f0c7d9a-0000",
+    known_uid="4f0c7d9a-0000",
+    groups=GROUPS,
+    rights={right: right not in access.NEVER for right in _all_rights()},
+    namespaces=[
+        thing("gt-1", labels={"app.kubernetes.io/managed-by": "gpubroker"}, status={"phase": "Active"})
+    ],
+    nodes=NODES,
+    heartbeats={"gpu-1": NOW - timedelta(seconds=3)},
+    found=PLUGIN.inventory(NODES, []),
+    slices=[],
+    pods=[],
+    installed={
+        "PriorityClass gpub-ondemand": True,
+        "ValidatingAdmissionPolicy gpub-pods": True,
+        "ValidatingAdmissionPolicyBinding gpub-pods": True,
+        "CronJob gpubroker-reaper": True,
+    },
+    device_classes=[],
+    cluster_policies=[POLICY],
+    gpu_clusters=[],
+    daemon_sets=[thing("cilium"), exporter()],
+    config_maps=[LAYOUTS, METRICS],
+    storage_classes=[
+        {"metadata": {"name": "fast", "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}}}
+    ],
+    ingress_classes=[thing("nginx")],
+    webhooks=[],
+    quotas=[thing("gpub-hard", "gt-1", status={"hard": {"pods": "9"}})],
+    pod_security=True,
+    policies_refuse=True,
+    ours=frozenset({"l-1-g1"}),
+    accounted=frozenset({"l-1-g1"}),
+)
+
+
+def with_nodes(*nodes: Node, **changes: Any) -> Snapshot:
+    """Return the same cluster with other nodes."""
+    heard = {each.metadata.name: NOW for each in nodes}
+    return replace(WELL, nodes=nodes, found=PLUGIN.inventory(nodes, []), heartbeats=heard, **changes)

@@ -1,0 +1,323 @@
+"""Every check of an examination, by what is broken: the outcome, and words that name it."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from broker.provisioners.kubernetes.doctor import judging
+from broker.provisioners.kubernetes.doctor.findings import Finding, Outcome
+from broker.provisioners.kubernetes.doctor.snapshot import AskingPod, Credential, Snapshot, Unseen, Version
+from broker.provisioners.kubernetes.inventory import NodeFound
+from broker.provisioners.kubernetes.objects import ResourceSlice
+from broker.provisioners.kubernetes.render import access
+from tests.broker.provisioners.kubernetes.doctor.healthy import (
+    GROUPS,
+    LAYOUTS,
+    METRICS,
+    NOW,
+    POLICY,
+    WELL,
+    exporter,
+    node,
+    tainted,
+    thing,
+    with_nodes,
+)
+from tests.controlplane.nodes import L40S, GpuNode
+
+OK, WARN, BAD, UNKNOWN = Outcome.OK, Outcome.WARN, Outcome.BAD, Outcome.UNKNOWN
+SHARED = GpuNode(replicas=4, sharing="time-slicing")
+CUT = GpuNode(cut=1, mig={"1g.10gb": 7})
+PUBLISHED = msgspec.convert(
+    {"metadata": {"name": "s"}, "spec": {"driver": "gpu.nvidia.com", "nodeName": "gpu-1"}}, ResourceSlice
+)
+DRA = thing("gpu.nvidia.com", spec={"extendedResourceName": "nvidia.com/gpu"})
+
+
+def changed(**changes: Any) -> Snapshot:
+    return replace(WELL, **changes)
+
+
+def without(*kinds: str, state: object = None) -> dict[str, Any]:
+    return {"installed": {name: state if name.startswith(kinds) else True for name in WELL.installed}}
+
+
+def may(*rights: access.Right, allowed: bool) -> dict[str, Any]:
+    return {"rights": {**WELL.rights, **dict.fromkeys(rights, allowed)}}  # type: ignore[dict-item]
+
+
+def pod(
+    namespace: str, *, ours: bool = False, phase: str = "Running", resource: str = "nvidia.com/gpu"
+) -> AskingPod:
+    marks = {"app.kubernetes.io/managed-by": "gpubroker"} if ours else {}
+    asks = {"resources": {"limits": {resource: "1"}}}
+    return msgspec.convert(
+        {
+            "metadata": {"name": "pod", "namespace": namespace, "labels": marks},
+            "spec": {"nodeName": "gpu-1", "containers": [asks]},
+            "status": {"phase": phase},
+        },
+        AskingPod,
+    )
+
+
+def plugin(text: str) -> dict[str, Any]:
+    return thing("plugin", data={"config.yaml": text})
+
+
+def hook(name: str, kinds: str = "pods") -> dict[str, Any]:
+    return thing(name, webhooks=[{"rules": [{"resources": [kinds]}]}])
+
+
+NO_POD_RIGHT, MAY_EXEC = access.Right("list", "", "pods"), access.Right("create", "", "pods", "exec")
+TABLE: list[tuple[str, Snapshot, Outcome, str]] = [
+    ("server-version", changed(version=Version(git_version="v1.33.9+rke2r1")), BAD, "v1.33.9"),
+    ("server-version", changed(version=Version(git_version="v1.34.0")), OK, "v1.34.0"),
+    ("server-version", changed(version=Version(git_version="nightly")), UNKNOWN, "nightly"),
+    ("kubelet-versions", with_nodes(), UNKNOWN, "no nodes"),
+    ("apis-served", changed(groups=GROUPS - {"batch/v1"}), BAD, "batch/v1"),
+    ("clock", changed(skew=timedelta(seconds=-8)), WARN, "8 s behind"),
+    ("clock", changed(skew=timedelta(seconds=90)), BAD, "90 s ahead of"),
+    ("clock", changed(skew=Unseen("its answers carry no date")), UNKNOWN, "no date"),
+    ("round-trip", changed(round_trip=timedelta(milliseconds=420)), WARN, "420 ms"),
+    ("same-cluster", changed(uid="99999999-1"), BAD, "was 4f0c7d9a"),
+    ("same-cluster", changed(known_uid=""), OK, "first time"),
+    ("credentials", changed(credential=Credential("token", NOW)), BAD, "ran out"),
+    ("credentials", changed(credential=Credential("token", NOW + timedelta(days=3))), WARN, "2026-11-24"),
+    ("credentials", changed(credential=Credential("certificate", NOW + timedelta(days=300))), OK, "2027"),
+    ("credentials", changed(credential=Credential("program")), WARN, "program"),
+    ("rights", changed(**may(NO_POD_RIGHT, allowed=False)), BAD, "list pods"),
+    ("rights", changed(rights=Unseen("could not be read")), UNKNOWN, "could not be read"),
+    (
+        "rights-to-examine",
+        changed(**may(access.rights(access.DOCTOR)[0], allowed=False)),
+        WARN,
+        "cannot read",
+    ),
+    ("rights-too-wide", changed(**may(MAY_EXEC, allowed=True)), WARN, "create pods/exec"),
+    ("priority-classes", changed(**without("PriorityClass")), BAD, "gpub-ondemand"),
+    ("priority-classes", changed(**without("PriorityClass", state=False)), WARN, "outdated"),
+    ("priority-classes", changed(**without("PriorityClass", state=Unseen("denied"))), UNKNOWN, "denied"),
+    ("admission-policies", changed(**without("ValidatingAdmissionPolicy ")), BAD, "gpub-pods"),
+    (
+        "admission-policies",
+        changed(**without("ValidatingAdmissionPolicyBinding", state=False)),
+        WARN,
+        "gpub-pods",
+    ),
+    ("admission-works", changed(policies_refuse=False), BAD, "NodePort"),
+    ("admission-works", changed(policies_refuse=Unseen("no project has a namespace")), UNKNOWN, "no project"),
+    ("reaper", changed(**without("CronJob")), WARN, "gpubroker-reaper"),
+    ("gpu-nodes", with_nodes(node("plain", gpu__product=None)), BAD, "none of 1 nodes"),
+    (
+        "gpu-nodes",
+        with_nodes(node(gpu__product=None), driver="dra", slices=[PUBLISHED]),
+        OK,
+        "ResourceSlices",
+    ),
+    ("operator", changed(gpu_clusters=[thing("all")]), BAD, "both"),
+    ("operator", changed(gpu_clusters=[thing("all")], cluster_policies=[]), BAD, "GPUCluster"),
+    ("operator", changed(gpu_clusters=[thing("all")], cluster_policies=[], driver="dra"), OK, "GPUCluster"),
+    ("operator", changed(cluster_policies=[]), WARN, "neither"),
+    (
+        "operator-ready",
+        changed(cluster_policies=[{**POLICY, "status": {"state": "notReady"}}]),
+        WARN,
+        "notReady",
+    ),
+    ("operator-ready", changed(cluster_policies=[]), UNKNOWN, "no operator"),
+    ("mig-strategy", with_nodes(node(mig__strategy="single")), WARN, "single on 1"),
+    ("mig-strategy", with_nodes(node(mig__strategy="none")), WARN, "none on 1"),
+    ("mig-strategy", with_nodes(node(what=GpuNode(card=L40S), mig__strategy="none")), OK, "none on 1"),
+    ("mig-strategy", changed(driver="dra"), OK, "no matter"),
+    ("cards", with_nodes(node(gpu__product="NVIDIA-NEXT-9000")), WARN, "NEXT-9000"),
+    ("cards", changed(found=[NodeFound("gpu-1")]), BAD, "no card"),
+    ("devices-agree", with_nodes(node(what=CUT)), OK, "agree"),
+    (
+        "devices-agree",
+        with_nodes(node(**{"mig-1g__10gb__count": "9"})),
+        BAD,
+        "labels 9 of 1g.10gb but gives 0",
+    ),
+    ("devices-agree", with_nodes(node(what=GpuNode(cards=0))), BAD, "gives nothing"),
+    ("devices-agree", changed(driver="hami"), OK, "no matter"),
+    ("sharing", with_nodes(node(what=SHARED)), OK, "one replica"),
+    (
+        "sharing",
+        with_nodes(node(what=replace(SHARED, renamed=False))),
+        WARN,
+        "called nvidia.com/gpu on gpu-1",
+    ),
+    (
+        "sharing",
+        with_nodes(node(what=SHARED), config_maps=[plugin("renameByDefault: true")]),
+        WARN,
+        "several",
+    ),
+    (
+        "sharing",
+        with_nodes(node(what=SHARED), config_maps=[plugin("failRequestsGreaterThanOne: true")]),
+        OK,
+        "one replica",
+    ),
+    ("resource-names", changed(slices=[PUBLISHED], device_classes=[DRA]), BAD, "nvidia.com/gpu is given"),
+    ("resource-names", changed(device_classes=[DRA]), OK, "one giver"),
+    ("mig-layouts", changed(config_maps=[METRICS]), WARN, "gpu-1"),
+    ("mig-layouts", with_nodes(node(what=GpuNode(card=L40S)), config_maps=[]), OK, "no matter"),
+    ("mig-state", with_nodes(node(mig__config__state="failed")), BAD, "failed on gpu-1"),
+    ("mig-state", with_nodes(node(mig__config__state="pending")), WARN, "under way on gpu-1"),
+    ("dra-driver", changed(driver="dra"), BAD, "no ResourceSlices"),
+    ("dra-driver", changed(driver="dra", groups=GROUPS - {"resource.k8s.io/v1"}), BAD, "not served"),
+    ("dra-driver", changed(driver="dra", slices=[PUBLISHED]), OK, "1 nodes"),
+    ("device-classes", changed(driver="dra"), BAD, "gpu.nvidia.com"),
+    (
+        "device-classes",
+        changed(driver="dra", device_classes=[DRA, thing("mig-1g.gpubroker.dev")]),
+        OK,
+        "1 of ours",
+    ),
+    ("hami", changed(driver="hami"), BAD, "no webhook"),
+    ("hami", changed(driver="hami", webhooks=[hook("hami-webhook")]), OK, "not proven"),
+    ("network-policies", changed(daemon_sets=[thing("kube-flannel-ds")]), BAD, "Flannel"),
+    ("network-policies", changed(daemon_sets=[]), UNKNOWN, "no network"),
+    ("pod-security", changed(pod_security=False), BAD, "was accepted"),
+    (
+        "webhooks",
+        changed(webhooks=[hook("istio"), hook("hami-x"), hook("other", "services")]),
+        WARN,
+        "istio may",
+    ),
+    ("quotas", changed(quotas=[]), UNKNOWN, "no project"),
+    ("quotas", changed(quotas=[thing("gpub-hard", "gt-1")]), BAD, "gt-1"),
+    ("nodes-ready", with_nodes(node(ready="Unknown")), WARN, "gpu-1"),
+    ("nodes-ready", with_nodes(), BAD, "no nodes"),
+    ("heartbeats", changed(heartbeats={}), BAD, "gpu-1"),
+    ("heartbeats", changed(heartbeats={"gpu-1": NOW - timedelta(minutes=5)}), WARN, "gpu-1"),
+    ("taints", with_nodes(tainted("team")), WARN, "gpu-1 (team)"),
+    ("taints", with_nodes(tainted("node.kubernetes.io/not-ready")), OK, "no taint"),
+    ("taints", with_nodes(tainted("team", "PreferNoSchedule")), OK, "no taint"),
+    ("storage", changed(storage_classes=[thing("slow")]), WARN, "no default"),
+    ("storage", changed(storage_classes=[*WELL.storage_classes] * 2), WARN, "all default"),  # type: ignore[misc]
+    ("door", changed(ingress_classes=[]), WARN, "neither"),
+    ("door", changed(groups=GROUPS | {"gateway.networking.k8s.io/v1"}), OK, "Gateway"),
+    ("leftovers", changed(accounted=frozenset()), WARN, "l-1-g1"),
+    ("leftovers", changed(accounted=None), UNKNOWN, "1 leases"),
+    ("leftovers", changed(accounted=None, ours=frozenset()), OK, "nothing"),
+    ("namespaces", changed(namespaces=[thing("gt-9", status={"phase": "Terminating"})]), BAD, "gt-9"),
+    ("namespaces", changed(namespaces=[thing("old", status={"phase": "Terminating"})]), WARN, "old"),
+    ("strangers", changed(pods=[pod("research")]), WARN, "research/pod"),
+    (
+        "strangers",
+        changed(
+            pods=[
+                pod("research", ours=True),
+                pod("gpu-operator"),
+                pod("research", phase="Succeeded"),
+                pod("research", resource="cpu"),
+            ]
+        ),
+        OK,
+        "free",
+    ),
+    ("dcgm-exporter", changed(daemon_sets=[]), WARN, "no dcgm-exporter"),
+    ("dcgm-exporter", changed(daemon_sets=[exporter(ready=0)]), WARN, "0 of 1"),
+    ("dcgm-labels", changed(daemon_sets=[]), UNKNOWN, "no dcgm-exporter"),
+    (
+        "dcgm-labels",
+        changed(daemon_sets=[exporter(DCGM_EXPORTER_KUBERNETES_ENABLE_POD_UID="false")]),
+        WARN,
+        "ENABLE_POD_UID",
+    ),
+    ("dcgm-metrics", changed(daemon_sets=[]), UNKNOWN, "no dcgm-exporter"),
+    ("dcgm-metrics", changed(config_maps=[LAYOUTS]), WARN, "default"),
+    (
+        "dcgm-metrics",
+        changed(config_maps=[thing("m", data={"l": "DCGM_FI_PROF_SM_ACTIVE,\n# DCGM_EXP_XID_ERRORS_COUNT"})]),
+        WARN,
+        "DCGM_EXP_XID_ERRORS_COUNT",
+    ),
+    ("dcgm-sharing", with_nodes(node(what=SHARED)), OK, "every pod"),
+    (
+        "dcgm-sharing",
+        with_nodes(node(what=SHARED), daemon_sets=[exporter(KUBERNETES_VIRTUAL_GPUS="")]),
+        WARN,
+        "not set",
+    ),
+]
+
+
+def of(snapshot: Snapshot, name: str) -> Finding:
+    return next(each for each in judging.examine(snapshot) if each.name == name)
+
+
+@pytest.mark.parametrize(("name", "snapshot", "outcome", "words"), TABLE)
+def test_a_check_sees_what_is_wrong(name: str, snapshot: Snapshot, outcome: Outcome, words: str) -> None:
+    found = of(snapshot, name)
+    assert (found.outcome, words in found.seen) == (outcome, True), found
+    assert bool(found.fix) == (outcome is not OK)
+
+
+def test_an_old_kubelet_is_named() -> None:
+    old = node("old")
+    old.status.node_info.kubelet_version = "v1.31.2"
+    assert "old" in of(with_nodes(old), "kubelet-versions").seen
+
+
+def test_a_node_that_gives_whole_and_shared_cards_is_named() -> None:
+    mixed = node()
+    mixed.status.allocatable["nvidia.com/gpu.shared"] = "4"
+    assert of(with_nodes(mixed), "resource-names").outcome is WARN
+
+
+def test_a_cluster_in_order_is_told_so() -> None:
+    findings = judging.examine(WELL)
+    assert [each for each in findings if each.outcome is not OK] == []
+    assert judging.fits(findings)
+
+
+def test_there_are_many_checks_with_names_of_their_own() -> None:
+    names = [check.name for check in judging.CHECKS]
+    assert len(names) == len(set(names)) >= 40
+    assert {name for name, *_ in TABLE} == set(names)
+
+
+def test_what_could_not_be_read_is_unknown_and_never_well() -> None:
+    blind = Snapshot(
+        driver="device_plugin", now=NOW, credential=Credential("token"), version=Version(git_version="v1.36")
+    )
+    outcomes = {each.name: each.outcome for each in judging.examine(blind)}
+    well = [name for name, outcome in outcomes.items() if outcome is OK]
+    # What these look at came with the kubeconfig and the first answer, or is no matter for this driver.
+    assert sorted(well) == sorted(["reachable", "server-version", "credentials", *NOTHING_TO_READ])
+    assert len(blind.blind()) > 20
+
+
+NOTHING_TO_READ = [
+    "dra-driver",
+    "device-classes",
+    "hami",
+    "priority-classes",
+    "admission-policies",
+    "reaper",
+]
+ERRORS = {
+    "SSLError: CERTIFICATE_VERIFY_FAILED": "certificate-authority-data",
+    "NameResolutionError: Failed to resolve": "DNS",
+    "NewConnectionError: Connection refused": "port",
+    "ConnectTimeoutError: timed out": "firewall",
+    "Unauthorized": "revoked",
+    "the kubeconfig cannot be used": "user of this kubeconfig",
+    "something nobody foresaw": "kubectl",
+}
+
+
+@pytest.mark.parametrize(("error", "fix"), ERRORS.items())
+def test_a_server_out_of_reach_is_one_finding_that_says_what_to_do(error: str, fix: str) -> None:
+    (only,) = judging.examine(changed(version=Unseen(error)))
+    assert (only.name, only.outcome) == ("reachable", BAD)
+    assert error in only.seen
+    assert fix in only.fix
+    assert not judging.fits([only])

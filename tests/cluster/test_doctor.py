@@ -1,0 +1,205 @@
+"""A real control plane, examined: before anything is installed, after, and with fewer rights."""
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from cryptography.fernet import Fernet
+from django.core.management import CommandError, call_command
+
+from broker.models import Cluster, ClusterCredential
+from broker.provisioners.kubernetes.doctor.findings import Finding, Outcome
+from broker.provisioners.kubernetes.doctor.judging import examine, fits
+from broker.provisioners.kubernetes.doctor.taking import Known, take
+from broker.provisioners.kubernetes.installing import install, own_kubeconfig
+from broker.provisioners.kubernetes.kubeconfig import parse
+from broker.provisioners.kubernetes.transport import Transport
+from broker.services import catalogue
+from tests.cluster.stages import PLUGIN
+from tests.controlplane.nodes import GpuNode, ready
+from tests.controlplane.plane import ControlPlane
+
+Findings = dict[str, Finding]
+OwnControlPlane = Callable[..., ControlPlane]
+# What a bare cluster lacks; kwok plays no operator, network, exporter, ingress or storage.
+LACKS_BARE = {"priority-classes", "admission-policies", "gpu-nodes", "nodes-ready"}
+
+
+def look(kubeconfig: Any, known: Known | None = None) -> Findings:
+    now = datetime.now(UTC)
+    found = take(parse(yaml.safe_dump(kubeconfig)), PLUGIN, known=known or Known(), now=now)
+    return {each.name: each for each in examine(found)}
+
+
+def bad(findings: Findings) -> set[str]:
+    return {name for name, each in findings.items() if each.outcome is Outcome.BAD}
+
+
+@pytest.fixture(scope="module")
+def plane() -> Iterator[ControlPlane]:
+    """Start a cluster that nobody has installed anything in."""
+    with ControlPlane() as made:
+        yield made
+
+
+def admin(plane: ControlPlane) -> Any:
+    return plane.kubeconfig("admin", "system:masters")
+
+
+@pytest.mark.cluster
+def test_from_a_bare_cluster_to_one_that_fits(own_control_plane: OwnControlPlane) -> None:
+    plane = own_control_plane()
+    bare = look(admin(plane))
+    assert bare["reachable"].outcome is Outcome.OK
+    assert bad(bare) >= LACKS_BARE
+    assert bare["pod-security"].outcome is Outcome.OK
+    assert bare["clock"].outcome is Outcome.OK
+    assert bare["rights-too-wide"].outcome is Outcome.WARN
+
+    api = Transport(lambda: parse(yaml.safe_dump(admin(plane)))).within(60)
+    first = install(api, PLUGIN, image="gpubroker:1")
+    assert {done.how for done in first} == {"made"}
+    again = install(api, PLUGIN, image="gpubroker:1")
+    assert {done.how for done in again} == {"as it was"}
+    plane.api.create(GpuNode(cards=8, cut=1, mig={"1g.10gb": 7}).manifest("gpu-1"))
+    plane.api.until("/api/v1/nodes/gpu-1", lambda seen: ready(seen) == "True")
+
+    narrow = own_kubeconfig(api, admin(plane))
+    own = look(narrow)
+    assert bad(own) == set(), own
+    assert [own[name].outcome for name in ("rights", "rights-to-examine", "rights-too-wide")] == [
+        Outcome.OK
+    ] * 3
+    assert own["reaper"].outcome is Outcome.OK
+    assert own["admission-policies"].outcome is Outcome.OK
+    assert own["cards"].seen == "8 cards can be sold"
+    unread = [each for each in own.values() if "could not be read" in each.seen]
+    assert unread == []
+    assert own["same-cluster"].outcome is Outcome.OK
+    assert look(narrow, Known(uid="another"))["same-cluster"].outcome is Outcome.BAD
+
+
+@pytest.mark.cluster
+def test_what_somebody_changed_is_seen_and_put_right(plane: ControlPlane) -> None:
+    api = Transport(lambda: parse(yaml.safe_dump(admin(plane)))).within(60)
+    install(api, PLUGIN, image="gpubroker:1")
+    policy = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/gpub-services"
+    plane.api.patch(policy, {"spec": {"validations": [{"expression": "true"}]}})
+    plane.api.delete("/apis/scheduling.k8s.io/v1/priorityclasses/gpub-spot")
+    plane.api.create(
+        {
+            "apiVersion": "scheduling.k8s.io/v1",
+            "kind": "PriorityClass",
+            "metadata": {"name": "gpub-spot"},
+            "value": 5000,
+        }
+    )
+    seen = look(admin(plane))
+    assert "gpub-services" in seen["admission-policies"].seen
+    assert "gpub-spot" in seen["priority-classes"].seen
+    changed = {done.ref.name for done in install(api, PLUGIN, image="gpubroker:1") if done.how == "changed"}
+    assert changed == {"gpub-services", "gpub-spot"}
+    after = look(admin(plane))
+    assert [after[name].outcome for name in ("admission-policies", "priority-classes")] == [Outcome.OK] * 2
+
+
+@pytest.mark.cluster
+def test_policies_are_tried_in_a_projects_namespace(plane: ControlPlane) -> None:
+    api = Transport(lambda: parse(yaml.safe_dump(admin(plane)))).within(60)
+    install(api, PLUGIN, image="gpubroker:1")
+    marks = {"app.kubernetes.io/managed-by": "gpubroker"}
+    plane.api.create(
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "gt-tried", "labels": marks}}
+    )
+    becomes(plane, Outcome.OK)
+    assert plane.api.items("/api/v1/namespaces/gt-tried/services") == []
+    plane.api.delete("/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings/gpub-services")
+    becomes(plane, Outcome.BAD)
+
+
+def becomes(plane: ControlPlane, outcome: Outcome) -> None:
+    """Wait until a trial has this outcome: policies hold some moments after they are written."""
+    end = time.monotonic() + 20
+    while (seen := look(admin(plane))["admission-works"]).outcome is not outcome:
+        assert time.monotonic() < end, seen
+
+
+@pytest.mark.cluster
+def test_a_stranger_learns_that_it_may_nothing(plane: ControlPlane) -> None:
+    seen = look(plane.kubeconfig("nobody"))
+    assert seen["reachable"].outcome is Outcome.OK
+    assert {"rights"} <= bad(seen)
+    assert seen["nodes-ready"].outcome is Outcome.UNKNOWN
+    assert not fits(list(seen.values()))
+
+
+@pytest.mark.cluster
+def test_wrong_ways_in_are_told_apart(
+    plane: ControlPlane, own_control_plane: OwnControlPlane, tmp_path: Path
+) -> None:
+    away = admin(plane)
+    away["clusters"][0]["cluster"]["server"] = "https://127.0.0.1:9"
+    nowhere = admin(plane)
+    nowhere["clusters"][0]["cluster"]["server"] = "https://no-such-host.invalid:6443"
+    stranger = admin(plane)
+    stranger["clusters"][0]["cluster"]["certificate-authority-data"] = yaml.safe_load(
+        yaml.safe_dump(own_control_plane().kubeconfig("x"))
+    )["clusters"][0]["cluster"]["certificate-authority-data"]
+    revoked = plane.kubeconfig_of_token("revoked-long-ago")
+    words = {"port": away, "DNS": nowhere, "certificate-authority-data": stranger, "revoked": revoked}
+    for word, kubeconfig in words.items():
+        found = look(kubeconfig)
+        assert list(found) == ["reachable"], found
+        assert word in found["reachable"].fix, found["reachable"]
+
+
+@pytest.mark.cluster
+@pytest.mark.django_db
+def test_the_commands_examine_install_and_register(
+    plane: ControlPlane, tmp_path: Path, settings: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings.CREDENTIAL_KEYS = Fernet.generate_key().decode()
+    catalogue.load_gpu_models()
+    file = tmp_path / "admin.yaml"
+    file.write_text(yaml.safe_dump(admin(plane)))
+    narrow = tmp_path / "narrow.yaml"
+    call_command(
+        "kube_setup",
+        kubeconfig=file,
+        register="north",
+        region="eu-north",
+        credentials=narrow,
+        image="gpubroker:1",
+    )
+    said = capsys.readouterr().out
+    assert "registered north" in said
+    assert narrow.stat().st_mode & 0o777 == 0o600
+    token = yaml.safe_load(narrow.read_text())["users"][0]["user"]["token"]
+    assert token not in said
+    kept = bytes(ClusterCredential.objects.get(cluster=Cluster.objects.get(name="north")).sealed)
+    assert token.encode() not in kept
+
+    with pytest.raises(SystemExit):
+        call_command("kube_doctor", kubeconfig=_lost(tmp_path, plane))
+    assert "BAD     reachable" in capsys.readouterr().out
+    with suppress(SystemExit):
+        call_command("kube_doctor", "north", json=True)
+    told = json.loads(capsys.readouterr().out)
+    assert len(told["findings"]) >= 40
+    assert {each["name"]: each["outcome"] for each in told["findings"]}["leftovers"] == "ok"
+    with pytest.raises(CommandError, match="already"):
+        call_command("kube_setup", kubeconfig=file, register="north", region="eu-north")
+
+
+def _lost(folder: Path, plane: ControlPlane) -> Path:
+    kubeconfig = admin(plane)
+    kubeconfig["clusters"][0]["cluster"]["server"] = "https://127.0.0.1:9"
+    file = folder / "lost.yaml"
+    file.write_text(yaml.safe_dump(kubeconfig))
+    return file
