@@ -39,6 +39,15 @@ SHAPES = {
     "quarantined": Shape("failed", "bad"),
     "unreachable": Shape("warn", "wait"),
     "lost": Shape("failed", "bad"),
+    # nodes that are cut anew
+    "planned": Shape("requested", "wait"),
+    "labelling": Shape("provisioning", "work"),
+    "cutting": Shape("provisioning", "work"),
+    "nudging": Shape("warn", "wait"),
+    "opening": Shape("provisioning", "work"),
+    "cancelling": Shape("stopping", "work"),
+    "done": Shape("active", "ok"),
+    "cancelled": Shape("void", "gone"),
     # people, tokens, invitations, offers
     "live": Shape("active", "ok"),
     "invited": Shape("requested", "wait"),

@@ -20,7 +20,7 @@ from broker.domain.states import EndReason, LeaseState
 from broker.models import Allocation, Gpu, Lease, Node, NodeState, Offering, OfferingState, Transition
 from broker.services import catalogue, inventory, reconcile
 from broker.services.inventory import Rack
-from broker.services.layouts import stepping
+from broker.services.layouts import planning, stepping
 from broker.services.leases import ending, placing
 from broker.services.leases.request import Wanted, request
 from ports import clock, doorbell, ids
@@ -220,6 +220,8 @@ def work(task: str, subject: str, tenant_id: str, *, now: datetime) -> None:
     elif task == "broker.serve":
         model, _, region = subject.partition("|")
         placing.serve((model, region), now=now)
+    elif task == "broker.plan_layouts":
+        planning.carry_out(subject, now=now)
     elif task == "broker.recut":
         stepping.step(subject, now=now)
     elif task == "broker.sweep_all":

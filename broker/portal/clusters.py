@@ -73,6 +73,7 @@ def clusters(request: OpsRequest) -> HttpResponse:
         {
             "cluster": its[0],
             "whole": NodeRow(its),
+            "fixed": any(card.layout for card in its),
             "nodes": [NodeRow(list(node)) for _, node in groupby(its, key=lambda card: card.node_name)],
         }
         for its in (list(group) for _, group in groupby(fleet, key=lambda card: card.cluster_name))

@@ -2,10 +2,17 @@
 
 from django.urls import path
 
-from broker.portal import clusters, nodes, waiting
+from broker.portal import clusters, layouts, nodes, waiting
 
 urlpatterns = [
     path("ops/clusters/", clusters.clusters, name="ops-clusters"),
+    path("ops/clusters/<str:pk>/layouts/", layouts.layouts, name="ops-layouts"),
+    path("ops/clusters/<str:pk>/layouts/plan/", layouts.plan, name="ops-layouts-plan"),
+    path("ops/layouts/<str:pk>/", layouts.change, name="ops-layout"),
+    path("ops/layouts/<str:pk>/approve/", layouts.approve, name="ops-layout-approve"),
+    path("ops/layouts/<str:pk>/cancel/", layouts.cancel, name="ops-layout-cancel"),
+    path("ops/layouts/<str:pk>/again/", layouts.again, name="ops-layout-again"),
+    path("ops/layouts/<str:pk>/back/", layouts.back, name="ops-layout-back"),
     path("ops/nodes/<str:pk>/", nodes.node, name="ops-node"),
     path("ops/nodes/<str:pk>/cordon/", nodes.cordon, name="ops-node-cordon"),
     path("ops/nodes/<str:pk>/drain/", nodes.drain, name="ops-node-drain"),

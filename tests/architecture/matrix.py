@@ -25,7 +25,7 @@ from typing import Any
 
 from billing.models import Invoice, InvoiceLine
 from billing.services import drafts, periods, rating
-from broker.models import Node, Offering
+from broker.models import LayoutChange, Node, Offering
 from broker.services.leases.request import Wanted, request
 from tenants.domain.roles import Role
 from tenants.models import AuditEvent, Quota, QuotaKind, User
@@ -154,6 +154,16 @@ def a_node() -> Node:
     return Node.objects.all()[0]
 
 
+def a_layout_change() -> LayoutChange:
+    plan = {
+        "wanted": {"0": {"1g.10gb": 7}},
+        "before": {"0": {"card": 1}},
+        "planned_at": moment(),
+        "step_at": moment(),
+    }
+    return LayoutChange.objects.get_or_create(node=a_node(), step="planned", defaults=plan)[0]
+
+
 def an_invoice(world: World) -> str:
     month = periods.current(world.tenant, now=moment())
     invoice, _ = Invoice.objects.get_or_create(
@@ -179,6 +189,7 @@ THINGS: dict[str, Thing] = {
     "gpu model": lambda world: str(an_offering().gpu_model_id),
     "cluster": lambda world: str(a_node().cluster_id),
     "node": lambda world: str(a_node().pk),
+    "layout change": lambda world: str(a_layout_change().pk),
     "gpu": lambda world: str(a_node().gpus.all()[0].pk),
     "tenant": lambda world: str(world.tenant.pk),
     "project": lambda world: str(world.child(f"thing-{moment().timestamp()}").pk),
@@ -353,6 +364,13 @@ ROWS: dict[str, Row] = {
     "ops/cards/<str:pk>/quarantine/": ops(thing="gpu", GET=STAFF, POST=STAFF),
     "ops/cards/<str:pk>/return/": ops(thing="gpu", GET=STAFF, POST=STAFF),
     "ops/clusters/": ops(GET=STAFF),
+    "ops/clusters/<str:pk>/layouts/": ops(thing="cluster", GET=STAFF),
+    "ops/clusters/<str:pk>/layouts/plan/": ops(thing="cluster", GET=STAFF, POST=STAFF),
+    "ops/layouts/<str:pk>/": ops(thing="layout change", GET=STAFF),
+    **{
+        f"ops/layouts/<str:pk>/{step}/": ops(thing="layout change", GET=STAFF, POST=STAFF)
+        for step in ("approve", "cancel", "again", "back")
+    },
     "ops/nodes/<str:pk>/": ops(thing="node", GET=STAFF),
     **{
         f"ops/nodes/<str:pk>/{step}/": ops(thing="node", GET=STAFF, POST=STAFF)

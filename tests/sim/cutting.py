@@ -139,8 +139,8 @@ class Cutting:
                 .first()
             )
             if last and last.step == Step.QUARANTINED:
-                back = self.chance.below(0.3)
-                deciding.again(last, back=back, why="sim", actor=OPERATOR, now=self.life.now)
+                decide = deciding.take_back if self.chance.below(0.3) else deciding.again
+                decide(last, why="sim", actor=OPERATOR, now=self.life.now)
             elif last and Step(last.step) in CANCELLABLE and self.chance.below(0.2):
                 deciding.cancel(last, why="sim", actor=OPERATOR, now=self.life.now)
 

@@ -6,7 +6,7 @@ from django.db import transaction
 
 from broker.domain.repartition import CANCELLABLE, Step
 from broker.models import Gpu, LayoutChange, NodeState
-from broker.models.layouts import cuts_from
+from broker.models.layouts import Layout, cuts_from
 from broker.services.layouts import cards, moving
 from ports import doorbell
 from tenants.services import audit
@@ -19,7 +19,7 @@ class NotNow(Refused):
 
 
 @transaction.atomic
-def approve(change: LayoutChange, *, actor: Actor, now: datetime) -> None:
+def approve(change: LayoutChange, *, actor: Actor, now: datetime, why: str = "approved") -> None:
     """Close the node and begin; raises NotNow, or Stale when it is no longer cut as the plan found it."""
     _must_be(change, Step.PLANNED)
     if change.node.state != NodeState.READY:
@@ -30,7 +30,7 @@ def approve(change: LayoutChange, *, actor: Actor, now: datetime) -> None:
     before = cuts_from(change.before)
     if {card.index: cards.cut_now(card) for card in Gpu.objects.filter(node_id=change.node_id)} != before:
         raise Stale(f"{change.node} is no longer cut as the plan found it.", fix="Plan anew.")
-    _take(change, Step.CLOSING, why="approved", actor=actor, now=now)
+    _take(change, Step.CLOSING, why=why, actor=actor, now=now)
 
 
 @transaction.atomic
@@ -45,18 +45,23 @@ def cancel(change: LayoutChange, *, why: str, actor: Actor, now: datetime) -> No
     _take(change, step, why=why, actor=actor, now=now)
 
 
+def again(change: LayoutChange, *, why: str, actor: Actor, now: datetime) -> LayoutChange:
+    """Try anew what ended in quarantine."""
+    return _follow(change, change.wanted, why=why, actor=actor, now=now)
+
+
+def take_back(change: LayoutChange, *, why: str, actor: Actor, now: datetime) -> LayoutChange:
+    """Return a node that ended in quarantine to how it was cut before."""
+    return _follow(change, change.before, why=why, actor=actor, now=now)
+
+
 @transaction.atomic
-def again(change: LayoutChange, *, back: bool, why: str, actor: Actor, now: datetime) -> LayoutChange:
-    """Try anew what ended in quarantine, or with `back` return the node to how it was cut before."""
+def _follow(change: LayoutChange, wanted: Layout, *, why: str, actor: Actor, now: datetime) -> LayoutChange:
     _must_be(change, Step.QUARANTINED)
     if LayoutChange.objects.filter(node_id=change.node_id, planned_at__gt=change.planned_at).exists():
         raise NotNow(f"{change.node} has had another change since.", fix="Look at that one.")
     following = LayoutChange.objects.create(
-        node=change.node,
-        wanted=change.before if back else change.wanted,
-        before=change.before,
-        planned_at=now,
-        step_at=now,
+        node=change.node, wanted=wanted, before=change.before, planned_at=now, step_at=now
     )
     _take(following, Step.CLOSING, why=why, actor=actor, now=now)
     return following

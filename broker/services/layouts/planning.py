@@ -9,18 +9,27 @@ from django.db import transaction
 from broker.domain.cuts import Catalogue
 from broker.domain.layouts import NodePlan, plan
 from broker.domain.repartition import Step
-from broker.models import LayoutChange, LayoutPolicy, LayoutStep, Node
+from broker.models import Cluster, LayoutChange, LayoutPolicy, LayoutStep, Node
 from broker.models.layouts import layout_of
 from broker.provisioners.base import Unanswered
 from broker.services.catalogue import plain_profiles, spec_of
 from broker.services.layouts import deciding, moving
 from broker.services.layouts.machines import hands_of, machine_of
 from broker.services.layouts.pools import Pool, pools_of
-from tenants.services.actors import SYSTEM
+from ports import doorbell
+from tenants.services import audit
+from tenants.services.actors import SYSTEM, Actor
 from tenants.services.refusals import Refused
 
 log = structlog.get_logger(__name__)
 Hint = tuple[str, str, str]
+
+
+@transaction.atomic
+def ask_for(cluster: Cluster, *, actor: Actor, now: datetime) -> None:
+    """Have a worker plan a cluster soon: its nodes are asked what they can, which no page may wait for."""
+    audit.record("layouts.plan", actor=actor, now=now, subject_id=cluster.pk, subject_label=cluster.name)
+    doorbell.ring("broker.plan_layouts", cluster.pk, now=now)
 
 
 def carry_out(cluster_id: str, *, now: datetime) -> None:

@@ -118,14 +118,13 @@ def test_what_is_quarantined_is_tried_again_or_taken_back(
     ail(node, "fails")
     first = Driver(life, approved(node, life))
     first.until(Step.QUARANTINED)
-    second = Driver(
-        life, deciding.again(first.change, back=back, why="looked at it", actor=OPERATOR, now=life.now)
-    )
+    decide = deciding.take_back if back else deciding.again
+    second = Driver(life, decide(first.change, why="looked at it", actor=OPERATOR, now=life.now))
     second.until(Step.DONE)
     assert cut in [cards.cut_now(card) for card in Gpu.objects.all()]
     assert Gpu.objects.sellable().count() == 2
     with pytest.raises(deciding.NotNow):
-        deciding.again(first.change, back=back, why="twice", actor=OPERATOR, now=life.now)
+        decide(first.change, why="twice", actor=OPERATOR, now=life.now)
 
 
 def test_a_change_is_called_off_until_the_node_is_told(life: Life, node: Node, kestrel: Home) -> None:
