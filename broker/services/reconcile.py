@@ -15,7 +15,7 @@ from broker.provisioners.base import Observation, Order, Provisioner, Seen, Unan
 from broker.services import clusters
 from broker.services.capacity import pool_of
 from broker.services.layouts import stepping
-from broker.services.leases import ending, growing, placing
+from broker.services.leases import ending, growing, leaving, placing
 from broker.services.leases.orders import order_of
 from ports import doorbell
 from tenants.services.walls import as_sweep, as_tenant
@@ -25,6 +25,8 @@ LOOK_AGAIN = timedelta(seconds=10)  # and the sweep comes every five: nothing un
 REST = timedelta(minutes=4)  # how often an active lease is looked at
 DEADLY = 5  # claims in a row that nobody lived to finish: something about the lease kills its workers
 BATCH = 500
+MOST_PLACES = 12  # that a lease is given before somebody should ask what is the matter with it
+SILENT = timedelta(seconds=45)  # then a lease that never began there tries another cluster
 LOST_AFTER = timedelta(seconds=30)  # how long a node may be silent before its leases end
 S = LeaseState
 Hint = tuple[str, str, str]  # task, subject, tenant
@@ -38,7 +40,8 @@ def step(lease_id: str, tenant_id: str, *, now: datetime) -> None:
             return
         # What is charged is looked at first, unless looking at it kills.
         if ending.is_over(lease, now) and (lease.state != S.ACTIVE or lease.tries >= DEADLY):
-            ending.release(lease, reason=EndReason.EXPIRED, now=now, at=ending.end_of_term(lease))
+            at = ending.end_of_term(lease) if lease.state != S.ACTIVE else lease.seen_at
+            ending.release(lease, reason=EndReason.EXPIRED, now=now, at=at)
             return
         if lease.state == S.QUEUED and placing.is_first(lease) and not placing.place(lease, now=now):
             return
@@ -68,14 +71,16 @@ def _work(lease: Lease, order: Order, now: datetime) -> None:
     with as_tenant(lease.tenant_id):
         try:
             _apply(lease, observation, now)
-            outdated = lease.state == S.QUEUED
+            outdated = False
         except StaleLease:
             # Somebody moved it while we worked, and our claim kept their hint's worker out: pass it on.
             doorbell.ring("broker.step", lease.pk, tenant_id=lease.tenant_id, now=now)
             outdated = not Lease.objects.holding().filter(pk=lease.pk, generation=order.generation).exists()
         if lease.seq == seq or lease.state == S.RELEASING:  # the other steps give the claim back themselves
             Lease.objects.filter(pk=lease.pk, claimed_until=now + CLAIM).update(claimed_until=None, tries=0)
-    if outdated:  # it ended, or is placed anew, while we made it
+    if lease.state == S.QUEUED:
+        leaving.step(lease.pk, lease.tenant_id, now=now)
+    elif outdated:  # it ended, or is placed anew, while we made it
         with suppress(Unanswered):
             clusters.provisioner_of(order).remove(order, now=now)
 
@@ -89,7 +94,7 @@ def _act(lease: Lease, order: Order, now: datetime) -> Observation:
     except Unanswered as silence:
         text = f"the cluster does not answer: {silence}"
         again_in_s = silence.again_in_s or Observation.again_in_s
-        return Observation(Seen.PENDING, text, again_in_s=again_in_s)
+        return Observation(Seen.PENDING, text, again_in_s=again_in_s, answered=False)
 
 
 def _apply(lease: Lease, observation: Observation, now: datetime) -> None:
@@ -99,6 +104,8 @@ def _apply(lease: Lease, observation: Observation, now: datetime) -> None:
         case S.PROVISIONING, Seen.REFUSED:
             ending.release(lease, reason=EndReason.SPEC_REFUSED, now=now, cause=observation.text)
         case S.PROVISIONING, Seen.LOST:
+            _requeue(lease, observation, now)
+        case S.PROVISIONING, _ if _never_answered(lease, observation, now):
             _requeue(lease, observation, now)
         case S.PROVISIONING | S.ACTIVE, Seen.ENDED:
             ending.release(
@@ -110,6 +117,8 @@ def _apply(lease: Lease, observation: Observation, now: datetime) -> None:
             ending.finish(lease, now=now)
         case S.RELEASING, Seen.LOST if now - lease.at > LOST_AFTER:
             ending.finish(lease, now=now)
+        case S.ACTIVE, Seen.PENDING if not ending.is_over(lease, now - LOST_AFTER):
+            _unproven(lease, observation, now)
         case S.ACTIVE, _ if ending.is_over(lease, now):
             _expire(lease, observation, now)
         case S.ACTIVE, Seen.READY:
@@ -122,6 +131,15 @@ def _apply(lease: Lease, observation: Observation, now: datetime) -> None:
             ending.release(lease, reason=EndReason.DEVICE_LOST, now=now, at=since, cause=cause)
         case _:
             _look_again(lease, observation, now)
+
+
+def _never_answered(lease: Lease, observation: Observation, now: datetime) -> bool:
+    """Tell whether a lease's cluster has been silent about it for too long, from the first moment on.
+
+    One that was heard of may run any moment, and is waited for: it must not run twice.
+    """
+    heard = bool(lease.progress) and lease.progress.get("answered", True)
+    return not observation.answered and not heard and now - lease.at > SILENT
 
 
 def _give_up(lease: Lease, cause: str, now: datetime) -> None:
@@ -147,7 +165,10 @@ def _activate(lease: Lease, observation: Observation, now: datetime) -> None:
 
 
 def _requeue(lease: Lease, observation: Observation, now: datetime) -> None:
-    """Place it anew: its node was lost before it was ever active, so nothing was charged and nothing runs."""
+    """Place it anew: it was never active, so nothing was charged. Its old place stays taken until it is proven empty."""
+    if lease.generation > MOST_PLACES:
+        _give_up(lease, f"{lease.generation - 1} places did not take it, the last: {observation.text}", now)
+        return
     lease.move(
         S.QUEUED,
         now=now,
@@ -157,21 +178,45 @@ def _requeue(lease: Lease, observation: Observation, now: datetime) -> None:
         progress={},
         tries=0,
     )
-    lease.allocations.filter(released_at=None).update(released_at=now)
+    leaving.leave(lease, now=now)
     doorbell.ring("broker.step", lease.pk, tenant_id=lease.tenant_id, now=now)
 
 
 def _expire(lease: Lease, observation: Observation, now: datetime) -> None:
     """End a lease whose time is up; one that was lost before that ends with its last proof of life.
 
-    A silent cluster halts no end: its lease keeps its places until the cluster can prove that it is gone.
+    A silent cluster halts no end: its lease is charged to its last proof of life, and keeps its places until
+    the cluster can prove that it is gone.
     """
     since = observation.last_seen or lease.seen_at or now
+    if observation.seen == Seen.PENDING:
+        ending.release(lease, reason=EndReason.EXPIRED, now=now, at=since)
+        return
+    if observation.seen == Seen.READY and lease.conditions:  # it was there all along
+        _recovered(lease, now)
+        lease.conditions = {}
     if observation.seen in (Seen.LOST, Seen.GONE, Seen.REFUSED) and since < (lease.ends_at or now):
         cause = observation.text or "its pod is gone"
         ending.release(lease, reason=EndReason.DEVICE_LOST, now=now, at=since, cause=cause)
     else:
         ending.release(lease, reason=EndReason.EXPIRED, now=now, at=lease.ends_at)
+
+
+def _unproven(lease: Lease, observation: Observation, now: datetime) -> None:
+    """Ask again soon; a silence that outlasts the usual look is told, and what ends in it ends where it began."""
+    if (
+        lease.seen_at
+        and now - lease.seen_at > REST + LOST_AFTER
+        and Condition.UNREACHABLE not in lease.conditions
+    ):
+        sentence = f"{observation.text}; last seen at {lease.seen_at:%H:%M:%S} UTC"
+        _note(
+            lease,
+            conditions={**lease.conditions, str(Condition.UNREACHABLE): sentence},
+            due_at=now + LOOK_AGAIN,
+        )
+    else:
+        _look_again(lease, observation, now)
 
 
 def _lost(lease: Lease, observation: Observation, now: datetime) -> None:
@@ -202,7 +247,11 @@ def _recovered(lease: Lease, now: datetime) -> None:
 
 def _look_again(lease: Lease, observation: Observation, now: datetime) -> None:
     changes: dict[str, object] = {"due_at": now + LOOK_AGAIN}
-    progress = {"text": observation.text, "percent": observation.percent} if observation.text else {}
+    progress: dict[str, object] = {}
+    if observation.text:
+        progress = {"text": observation.text, "percent": observation.percent}
+    if not observation.answered:
+        progress["answered"] = False
     if progress != lease.progress:
         changes["progress"] = progress
     _note(lease, **changes)
@@ -233,7 +282,7 @@ def due(*, now: datetime) -> list[Hint]:
     with as_sweep():
         idle = Lease.objects.filter(Q(claimed_until=None) | Q(claimed_until__lt=now), due_at__lte=now)
         leases = list(idle.order_by("due_at").values_list("id", "tenant_id")[:BATCH])
-        return [_to_step(*lease) for lease in leases] + _queues()
+        return [_to_step(*lease) for lease in leases] + leaving.due() + _queues()
 
 
 def all_live() -> list[Hint]:

@@ -480,4 +480,4 @@ def test_a_lease_cannot_move_without_its_tenants_transaction(life: Life) -> None
 
 
 def test_seen_words_are_the_protocols(life: Life) -> None:
-    assert {seen.value for seen in Seen} == {"pending", "ready", "refused", "lost", "gone"}
+    assert {seen.value for seen in Seen} == {"pending", "ready", "refused", "lost", "ended", "gone"}

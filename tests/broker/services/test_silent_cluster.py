@@ -1,5 +1,6 @@
 """A cluster that never answers: nobody pays for its silence, and nothing it may still run is sold again."""
 
+from collections.abc import Iterator
 from datetime import timedelta
 from itertools import pairwise
 
@@ -44,8 +45,10 @@ def hours_pass(life: Life, hours: int) -> None:
 
 
 @pytest.fixture
-def silence() -> Silence:
-    return Silence(pytest.MonkeyPatch())
+def silence() -> Iterator[Silence]:
+    silence = Silence(pytest.MonkeyPatch())
+    yield silence
+    silence.end()
 
 
 @pytest.fixture
@@ -61,18 +64,68 @@ def active_seconds(lease: Lease) -> float:
     return sum(span.total_seconds() for span in spans)
 
 
-def test_a_lease_ends_at_its_end_though_the_cluster_stays_silent_for_hours(
+def test_a_lease_is_charged_to_its_last_proof_of_life_though_its_cluster_stays_silent_for_hours(
     life: Life, kestrel: Home, silence: Silence
 ) -> None:
     lease = fresh(life.lease(kestrel, offering("card"), max_duration_s=HOUR))
-    life.run(60)
+    life.go(600)
+    seen_at = fresh(lease).seen_at
+    assert lease.active_at
+    assert seen_at
+    assert seen_at > lease.active_at + timedelta(minutes=3)
     silence.begin()
     hours_pass(life, 2)
     ended = fresh(lease)
-    assert (ended.state, ended.end_reason, ended.ended_at) == ("releasing", "expired", lease.ends_at)
+    assert (ended.state, ended.end_reason) == ("releasing", "expired")
+    assert ended.ended_at == seen_at.replace(microsecond=0)
     hours_pass(life, 3)
-    assert active_seconds(lease) == HOUR
+    assert active_seconds(lease) == (ended.ended_at - lease.active_at).total_seconds() < HOUR
     silence.end()
+
+
+def test_a_moment_of_silence_at_the_end_costs_nobody_a_second(
+    life: Life, kestrel: Home, silence: Silence
+) -> None:
+    lease = fresh(life.lease(kestrel, offering("card"), max_duration_s=HOUR))
+    assert lease.ends_at
+    while lease.ends_at - life.now > timedelta(minutes=4):
+        life.run(200)
+        life.sweep()
+    life.run((lease.ends_at - life.now).total_seconds() - 1)
+    silence.begin()
+    life.run(16)
+    assert fresh(lease).state == "active"
+    silence.end()
+    life.go(40)
+    assert (fresh(lease).state, fresh(lease).ended_at) == ("released", lease.ends_at)
+    assert active_seconds(lease) == HOUR
+
+
+def test_a_tenant_who_ends_a_lease_in_a_long_silence_pays_to_its_last_proof_of_life(
+    life: Life, kestrel: Home, silence: Silence
+) -> None:
+    lease = fresh(life.lease(kestrel, offering("card"), max_duration_s=5 * HOUR))
+    life.go(300)
+    seen_at = fresh(lease).seen_at
+    assert seen_at
+    silence.begin()
+    hours_pass(life, 1)
+    assert "unreachable" in fresh(lease).conditions
+    life.release(lease)
+    assert fresh(lease).ended_at == seen_at.replace(microsecond=0)
+    silence.end()
+
+
+def test_a_silence_shorter_than_the_usual_look_is_not_told(
+    life: Life, kestrel: Home, silence: Silence
+) -> None:
+    lease = fresh(life.lease(kestrel, offering("card"), max_duration_s=HOUR))
+    silence.begin()
+    life.go(250)
+    assert fresh(lease).conditions == {}
+    silence.end()
+    life.go(60)
+    assert fresh(lease).conditions == {}
 
 
 def test_its_places_and_quota_stay_held_until_the_cluster_has_proved_it_gone(
@@ -80,6 +133,8 @@ def test_its_places_and_quota_stay_held_until_the_cluster_has_proved_it_gone(
 ) -> None:
     lease = fresh(life.lease(kestrel, offering("card"), max_duration_s=HOUR))
     waiting = life.ask(kestrel, offering("card"), max_duration_s=HOUR)
+    seen_at = fresh(lease).seen_at
+    assert seen_at
     silence.begin()
     hours_pass(life, 4)
     assert (fresh(lease).state, fresh(waiting).state) == ("releasing", "queued")
@@ -88,7 +143,7 @@ def test_its_places_and_quota_stay_held_until_the_cluster_has_proved_it_gone(
     silence.end()
     life.go(30)
     assert (fresh(lease).state, fresh(waiting).state) == ("released", "active")
-    assert (held(lease), kestrel.used(), fresh(lease).ended_at) == ([], 7_000, lease.ends_at)
+    assert (held(lease), kestrel.used(), fresh(lease).ended_at) == ([], 7_000, seen_at.replace(microsecond=0))
 
 
 def test_a_lease_whose_every_look_kills_the_worker_ends_at_its_end_too(life: Life, kestrel: Home) -> None:
@@ -103,8 +158,9 @@ def test_a_lease_whose_every_look_kills_the_worker_ends_at_its_end_too(life: Lif
     for hint in reconcile.due(now=life.now):
         if hint[0] == "broker.step":
             reconcile.step(*hint[1:], now=life.now)
-    assert (fresh(lease).state, fresh(lease).ended_at) == ("releasing", lease.ends_at)
-    assert active_seconds(lease) == HOUR
+    ended = fresh(lease)
+    assert ended.seen_at
+    assert (ended.state, ended.ended_at) == ("releasing", ended.seen_at.replace(microsecond=0))
 
 
 @pytest.mark.parametrize("state", [LeaseState.PROVISIONING, LeaseState.RELEASING])
