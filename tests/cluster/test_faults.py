@@ -1,0 +1,228 @@
+"""What goes wrong on a real control plane, and that nothing is lost, adopted or ended because of it."""
+
+import time
+from contextlib import suppress
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from broker.provisioners.base import Order, Seen, Unanswered
+from broker.provisioners.kubernetes import names
+from broker.provisioners.kubernetes.cluster import Way
+from broker.provisioners.kubernetes.kinds import CONFIG_MAP, Ref
+from broker.provisioners.kubernetes.provisioner import KubernetesProvisioner
+from broker.provisioners.kubernetes.refusals import Conflict
+from broker.provisioners.kubernetes.transport import Transport
+from tests.cluster.stages import PLUGIN, KubernetesStage, gone, ready, until
+from tests.cluster.stages import kubernetes_stage as kubernetes_stage
+from tests.controlplane.api import Object
+from tests.controlplane.commands import Options
+from tests.controlplane.fixtures import OwnControlPlane
+from tests.controlplane.nodes import Nodes
+
+# Played kubelets do not say again that a pod is ready once its node was believed dead, as real ones do.
+PATIENT = Options(node_lease_s=60, node_grace_s=120)
+
+
+def space(order: Order) -> str:
+    return f"/api/v1/namespaces/{names.namespace(order.project_id)}"
+
+
+def anchor_path(order: Order) -> str:
+    return f"{space(order)}/configmaps/{order.name}"
+
+
+def set_path(order: Order) -> str:
+    return f"/apis/apps/v1/namespaces/{names.namespace(order.project_id)}/statefulsets/{order.name}"
+
+
+def pod_path(order: Order) -> str:
+    return f"{space(order)}/pods/{order.name}-0"
+
+
+def config_map(order: Order, name: str) -> Object:
+    meta = {"name": name, "namespace": names.namespace(order.project_id)}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"mine": "not yours"}}
+
+
+def test_what_a_stranger_gave_our_name_is_neither_adopted_nor_deleted(
+    kubernetes_stage: KubernetesStage,
+) -> None:
+    stage = kubernetes_stage
+    ready(stage, stage.order(1))  # so that the namespace is there
+    order = stage.order(2)
+    stage.plane.api.create(config_map(order, order.name))
+    seen = stage.provisioner.ensure(order, now=stage.now)
+    assert seen.seen is Seen.REFUSED
+    assert "not ours" in seen.text
+    assert stage.provisioner.observe(order, now=stage.now).seen is Seen.GONE
+    assert stage.provisioner.remove(order, now=stage.now).seen is Seen.GONE
+    stage.provisioner.remove_named(order.name, now=stage.now)
+    assert stage.plane.api.get(anchor_path(order))["data"] == {"mine": "not yours"}
+    assert stage.names() == [stage.order(1).name]
+
+
+def test_a_delete_of_what_was_made_anew_meanwhile_spares_the_successor(
+    kubernetes_stage: KubernetesStage,
+) -> None:
+    stage, order = kubernetes_stage, kubernetes_stage.order()
+    ready(stage, order)
+    ref = Ref(CONFIG_MAP, order.name, names.namespace(order.project_id))
+    with pytest.raises(Conflict):
+        stage.transport.within().delete(ref, uid="00000000-0000-0000-0000-000000000000")
+    assert stage.provisioner.observe(order, now=stage.now).seen is Seen.READY
+
+
+def test_what_somebody_deleted_below_a_lease_is_made_again(kubernetes_stage: KubernetesStage) -> None:
+    stage, order = kubernetes_stage, kubernetes_stage.order()
+    ready(stage, order)
+    was = stage.plane.api.get(set_path(order))["metadata"]["uid"]
+    stage.plane.api.delete(set_path(order), propagationPolicy="Foreground")
+    stage.plane.api.until_gone(set_path(order))
+    time.sleep(4)  # of the anchor's age, by the cluster's clock
+    until(stage, lambda: stage.provisioner.observe(order, now=stage.now), Seen.READY)
+    assert stage.plane.api.get(set_path(order))["metadata"]["uid"] != was
+
+
+def test_a_namespace_deleted_by_hand_is_told_and_made_anew_for_the_next(
+    kubernetes_stage: KubernetesStage,
+) -> None:
+    stage, order = kubernetes_stage, kubernetes_stage.order()
+    ready(stage, order)
+    stage.plane.api.delete(space(order))
+    stage.plane.api.until_gone(space(order), within=40)
+    assert stage.provisioner.observe(order, now=stage.now).seen is Seen.GONE
+    assert stage.provisioner.remove(order, now=stage.now).seen is Seen.GONE
+
+    def again() -> object:
+        try:
+            return stage.provisioner.ensure(stage.order(2), now=stage.now).seen
+        except Unanswered:
+            return None
+
+    end = time.monotonic() + 30
+    while again() is not Seen.READY:
+        assert time.monotonic() < end
+        time.sleep(0.2)
+
+
+def test_a_quota_of_the_cluster_that_is_used_up_is_told_as_such(kubernetes_stage: KubernetesStage) -> None:
+    stage = kubernetes_stage
+    ready(stage, stage.order(1))
+    order = stage.order(2)
+    stage.plane.api.patch(f"{space(order)}/resourcequotas/gpub-hard", {"spec": {"hard": {"pods": "1"}}})
+    stage.provisioner.ensure(order, now=stage.now)
+    end = time.monotonic() + 30
+    while "quota" not in (seen := stage.provisioner.ensure(order, now=stage.now)).text:
+        assert time.monotonic() < end, seen
+        time.sleep(0.3)
+    assert seen.seen is Seen.PENDING
+
+
+def test_rights_that_were_lost_say_nothing_about_what_is_there(kubernetes_stage: KubernetesStage) -> None:
+    stage, order = kubernetes_stage, kubernetes_stage.order()
+    ready(stage, order)
+    nobody = Transport(lambda: stage.plane.kubeconfig("nobody"))
+    powerless = KubernetesProvisioner("clu_test", Way(nobody, PLUGIN))
+    for ask in (powerless.observe, powerless.remove, powerless.ensure):
+        with pytest.raises(Unanswered, match="denies"):
+            ask(order, now=stage.now)
+    with pytest.raises(Unanswered, match="denies"):
+        powerless.names()
+    assert stage.provisioner.observe(order, now=stage.now).seen is Seen.READY
+
+
+def test_a_token_that_was_revoked_says_nothing_either(kubernetes_stage: KubernetesStage) -> None:
+    stage, order = kubernetes_stage, kubernetes_stage.order()
+    revoked = Transport(lambda: stage.plane.kubeconfig_of_token("revoked"))
+    with pytest.raises(Unanswered, match="denies"):
+        KubernetesProvisioner("clu_test", Way(revoked, PLUGIN)).observe(order, now=stage.now)
+
+
+def test_a_pod_held_by_a_strangers_finalizer_keeps_its_places_and_says_why(
+    kubernetes_stage: KubernetesStage,
+) -> None:
+    stage, order = kubernetes_stage, kubernetes_stage.order()
+    ready(stage, order)
+    stage.plane.api.patch(pod_path(order), {"metadata": {"finalizers": ["stranger.example/holds"]}})
+    stage.provisioner.remove(order, now=stage.now)
+    time.sleep(2)
+    assert stage.provisioner.remove(order, now=stage.now).seen is Seen.PENDING
+    stage.skew += timedelta(minutes=12)
+    seen = stage.provisioner.remove(order, now=stage.now)
+    assert "stranger.example/holds" in seen.text
+    stage.plane.api.patch(pod_path(order), {"metadata": {"finalizers": None}})
+    gone(stage, order)
+
+
+def test_a_program_that_takes_too_much_memory_is_started_anew(kubernetes_stage: KubernetesStage) -> None:
+    stage = kubernetes_stage
+    order = stage.order(image="registry.example/acts:oom-1s")
+    ready(stage, order)
+    seen = until(stage, lambda: stage.provisioner.observe(order, now=stage.now), Seen.PENDING)
+    assert "OOMKilled" in seen.text
+    assert stage.names() == [order.name]
+
+
+def test_a_pod_that_was_evicted_is_replaced(kubernetes_stage: KubernetesStage) -> None:
+    stage, order = kubernetes_stage, kubernetes_stage.order()
+    ready(stage, order)
+    was = stage.plane.api.get(pod_path(order))["metadata"]["uid"]
+    stage.plane.api.delete(pod_path(order))
+    stage.plane.api.until(pod_path(order), lambda pod: pod["metadata"]["uid"] != was)
+    until(stage, lambda: stage.provisioner.observe(order, now=stage.now), Seen.READY)
+
+
+def test_until_when_it_is_paid_follows_an_extension(kubernetes_stage: KubernetesStage) -> None:
+    stage, order = kubernetes_stage, kubernetes_stage.order()
+    ready(stage, order)
+    assert order.paid_until is not None
+    later = replace(order, paid_until=order.paid_until + timedelta(hours=5))
+    stage.provisioner.observe(later, now=stage.now)
+    notes = stage.plane.api.get(anchor_path(order))["metadata"]["annotations"]
+    assert later.paid_until is not None
+    assert notes["gpubroker.dev/paid-until"] == later.paid_until.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def test_a_node_that_is_deleted_is_told_as_lost(kubernetes_stage: KubernetesStage) -> None:
+    stage, order = kubernetes_stage, kubernetes_stage.order()
+    ready(stage, order)
+    stage.nodes.remove(stage.node)
+    seen = until(stage, lambda: stage.provisioner.observe(order, now=stage.now), Seen.LOST)
+    assert "no longer in the cluster" in seen.text
+
+
+@pytest.mark.parametrize("part", ["kube-apiserver", "etcd"])
+def test_a_control_plane_that_is_killed_loses_nothing(part: str, own_control_plane: OwnControlPlane) -> None:
+    plane = own_control_plane(PATIENT)
+    stage = KubernetesStage(plane, Nodes(plane.api, "node"))
+    order = stage.order()
+    ready(stage, order)
+    plane.kill(part)
+    began = time.monotonic()
+    with pytest.raises(Unanswered):
+        stage.provisioner.observe(order, now=stage.now)
+    assert time.monotonic() - began < 10  # within a worker's claim
+    plane.run(part)
+    end, seen = time.monotonic() + 60, None
+    while seen is not Seen.READY:
+        assert time.monotonic() < end, seen
+        with suppress(Unanswered):
+            seen = stage.provisioner.observe(order, now=stage.now).seen
+        time.sleep(0.2)
+    gone(stage, order)
+
+
+def test_a_control_plane_that_hangs_holds_nobody_up(own_control_plane: OwnControlPlane) -> None:
+    plane = own_control_plane(PATIENT)
+    stage = KubernetesStage(plane, Nodes(plane.api, "node"))
+    order = stage.order()
+    ready(stage, order)
+    plane.pause("kube-apiserver")
+    began = time.monotonic()
+    with pytest.raises(Unanswered):
+        stage.provisioner.ensure(order, now=stage.now)
+    assert time.monotonic() - began < 10
+    plane.resume("kube-apiserver")
+    until(stage, lambda: stage.provisioner.observe(order, now=stage.now), Seen.READY)
