@@ -1,0 +1,171 @@
+"""What an agent does with what it hears, without a cluster: rows, rings, lost nodes, inventory."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from cryptography.fernet import Fernet
+from django.core.management import CommandError, call_command
+from django.db import connections
+
+from broker.management.commands.kube_agent import _named
+from broker.models import Cluster, ClusterObject, ClusterWatch, Gpu, Node
+from broker.provisioners.kubernetes import cluster as clusters
+from broker.provisioners.kubernetes.kinds import NODE, POD, Kind
+from broker.provisioners.kubernetes.objects import Raw
+from broker.provisioners.kubernetes.sink import Found
+from broker.services import catalogue, following, joining
+from broker.services.following import Agent
+from tests.broker.provisioners.kubernetes.conftest import serve as serve
+from tests.broker.provisioners.kubernetes.wire import Say, Serve, refused
+from tests.world import OPERATOR, Life, cards
+
+WAY = {
+    "clusters": [{"name": "cluster", "cluster": {"server": "https://one.example"}}],
+    "users": [{"name": "cluster", "user": {"token": "t"}}],
+}
+
+
+@pytest.fixture
+def agent(life: Life, settings: Any) -> Agent:
+    settings.CREDENTIAL_KEYS = Fernet.generate_key().decode()
+    catalogue.load_gpu_models()
+    joined = joining.join(
+        name="east", region="eu-north", kubeconfig=WAY, driver="device_plugin", actor=OPERATOR, now=life.now
+    )
+    return Agent(joined)
+
+
+def node(name: str = "n01", ready: str = "True", version: int = 3, **allocatable: str) -> dict[str, Any]:
+    return {
+        "metadata": {
+            "name": name,
+            "uid": f"u-{name}",
+            "resourceVersion": str(version),
+            "labels": {
+                "nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3",
+                "nvidia.com/gpu.count": "1",
+                "nvidia.com/gpu.memory": "81559",
+                "nvidia.com/gpu.replicas": "1",
+                "nvidia.com/mig.strategy": "mixed",
+            },
+        },
+        "status": {
+            "allocatable": {"nvidia.com/gpu": "1"},
+            "conditions": [{"type": "Ready", "status": ready}],
+        },
+    }
+
+
+def found(kind: Kind, how: str, *objects: dict[str, Any], version: int = 9) -> Found:
+    return Found(kind, how, [Raw(msgspec.json.encode(each)) for each in objects], version)
+
+
+def pod(version: int = 5) -> dict[str, Any]:
+    marks = {"gpubroker.dev/lease": "lse_1", "gpubroker.dev/tenant": "ten_1", "gpubroker.dev/generation": "2"}
+    meta = {"name": "p", "namespace": "gt-1", "uid": "u", "resourceVersion": str(version), "labels": marks}
+    return {"metadata": meta, "status": {"phase": "Running"}}
+
+
+def test_changes_around_a_list_are_kept_in_order(agent: Agent, life: Life) -> None:
+    batch = [
+        found(POD, "ADDED", pod(5), version=5),
+        found(POD, "LISTED", version=6),
+        found(POD, "ADDED", pod(8), version=8),
+        found(POD, "HEARD", version=12),
+    ]
+    agent.absorb(batch, now=life.now)
+    kept = ClusterObject.objects.get()
+    assert (kept.order_name, kept.version, kept.body["status"]["phase"]) == ("l-1-g2", 8, "Running")
+    assert ClusterWatch.objects.get().version == 12
+    agent.absorb([found(POD, "DELETED", pod(13), version=13)], now=life.now)
+    assert not ClusterObject.objects.exists()
+
+
+def test_a_node_that_falls_silent_or_is_deleted_is_lost_until_it_is_heard(agent: Agent, life: Life) -> None:
+    cards(1)
+    Node.objects.update(cluster=agent.cluster)
+
+    def state(*batch: Found) -> str:
+        agent.absorb(batch, now=life.now)
+        return Node.objects.get().state
+
+    assert state(found(NODE, "LISTED", node())) == "ready"
+    assert state(found(NODE, "MODIFIED", node(ready="Unknown", version=10))) == "lost"
+    agent._bring_back(life.now)
+    assert Node.objects.get().state == "lost"
+    ClusterObject.objects.update(body=node())
+    agent._bring_back(life.now)
+    assert Node.objects.get().state == "ready"
+    assert state(found(NODE, "DELETED", node(version=11))) == "lost"
+    assert state(found(NODE, "ADDED", node(version=12))) == "ready"
+
+
+def listing(*objects: dict[str, Any]) -> Say:
+    return Say(body={"metadata": {"resourceVersion": "5"}, "items": list(objects)})
+
+
+def through(agent: Agent, serve: Serve, *script: Say) -> None:
+    """Let the agent speak to a server that answers from a script."""
+    agent.way = clusters.Way(serve(*script).transport, agent.way.driver)
+
+
+def test_inventory_is_taken_when_it_is_due(agent: Agent, serve: Serve) -> None:
+    through(agent, serve, listing(node()))
+    agent.turn(0)
+    assert Gpu.objects.get().node.name == "n01"
+    agent.way = None  # type: ignore[assignment]  # not asked again before it is due
+    agent.turn(0)
+
+
+def test_what_is_not_for_sale_is_said(agent: Agent, serve: Serve) -> None:
+    strange = node()
+    strange["metadata"]["labels"]["nvidia.com/gpu.product"] = "NVIDIA-Z9"
+    through(agent, serve, listing(strange))
+    agent.turn(0)
+    assert not Gpu.objects.exists()
+
+
+def test_a_silent_cluster_keeps_its_inventory(agent: Agent, serve: Serve) -> None:
+    through(agent, serve, listing(node()))
+    agent.turn(0)
+    through(agent, serve, refused(403, "forbidden"))
+    agent._inventory_at = 0
+    agent.turn(0)
+    assert Gpu.objects.get().health == "healthy"
+
+
+def test_a_driver_of_claims_reads_what_nodes_publish(agent: Agent, serve: Serve) -> None:
+    Cluster.objects.update(driver="dra")
+    claims = Agent(agent.cluster)
+    wire = serve(listing(node()), listing())
+    claims.way = clusters.Way(wire.transport, claims.way.driver)
+    claims.turn(0)
+    assert [asked.path.split("?")[0] for asked in wire.asked][1] == "/apis/resource.k8s.io/v1/resourceslices"
+
+
+def test_following_ends_when_told(agent: Agent, serve: Serve) -> None:
+    through(agent, serve, listing())
+    left = iter([True, False])
+    agent.reflectors = []
+    agent.follow(lambda: next(left))
+
+
+def test_one_agent_leads_a_cluster(agent: Agent) -> None:
+    assert following.lead(agent.cluster)
+    assert following.lead(agent.cluster)  # the same session may ask again
+    other = connections.create_connection("default")
+    try:
+        with other.cursor() as cursor:
+            cursor.execute(
+                "SELECT pg_try_advisory_lock(%s, hashtext(%s))", [following.LEADERS, agent.cluster.pk]
+            )
+            assert cursor.fetchone() == (False,)
+    finally:
+        other.close()
+
+
+def test_a_cluster_nobody_knows_is_refused_with_those_that_are(agent: Agent) -> None:
+    assert _named("east") == _named(agent.cluster.pk) == agent.cluster
+    with pytest.raises(CommandError, match="known: east"):
+        call_command("kube_agent", "west")
