@@ -1,6 +1,6 @@
 # gpubroker's one menu. `make help` prints it.
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench replay controlplane lock clean env env-dev
+.PHONY: help run test check bench replay controlplane demo-kubernetes lock clean env env-dev
 PYTHON ?= python3
 VENV ?= .venv
 PORT ?= 8000
@@ -10,7 +10,7 @@ export VENV
 
 help:  ## Print this menu
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)$$/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name what; do \
-		printf '  make %-12s %s\n' "$$name" "$$what"; done
+		printf '  make %-16s %s\n' "$$name" "$$what"; done
 	@echo '  Options: run FRESH=1 PORT=8100 HOST=0.0.0.0 DATA=<folder>; test ONLY=<folder, file or marker>;'
 	@echo '           bench ONLY=<house|kubernetes|placement|billing|face|telemetry>; any: PYTHON=<python3.11 or newer>'
 	@echo '  DATABASE_URL=<administrator login> uses that PostgreSQL (15 or newer) instead of starting one.'
@@ -32,6 +32,9 @@ replay: env  ## Replay the openb trace through the real services; writes build/r
 
 controlplane: env-dev  ## Build the Kubernetes that the cluster tests speak to (needs Go; minutes, once per pin)
 	@exec $(VENV)/bin/python -m tests.controlplane.build
+
+demo-kubernetes: env-dev  ## Show it on two real control planes: leases as pods, a node and an API server killed
+	@exec $(VENV)/bin/python -m deploy.embedded.scratch python -m tests.live.demo
 
 lock:  ## Resolve the dependencies anew and rewrite both lock files (needs uv)
 	@UV_PYTHON_DOWNLOADS=never uv lock --quiet --upgrade

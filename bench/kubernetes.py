@@ -18,7 +18,9 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 django.setup()
 
 from bench.figures import Figures  # noqa: E402
-from broker.models import ClusterWatch  # noqa: E402
+from broker.models import ClusterWatch, Lease  # noqa: E402
+from ports.models import Ring  # noqa: E402
+from tenants.services.walls import as_sweep  # noqa: E402
 from tests.controlplane.nodes import GpuNode, Nodes  # noqa: E402
 from tests.controlplane.plane import API, ControlPlane  # noqa: E402
 from tests.live import installation  # noqa: E402
@@ -93,7 +95,8 @@ class Bench:
         if missing > 0:
             self.at_rate(missing, 60, sightings)
             held += missing
-        time.sleep(20)  # what was just launched comes to rest
+        until(self.at_rest, PATIENCE_S, "every lease is active and nobody is rung for")
+        time.sleep(10)
         seconds = 60.0
         self.calls.forget()
         time.sleep(seconds)
@@ -104,12 +107,19 @@ class Bench:
         self.figures.most("steady_writes", writes / seconds, unit="1/s", at_most=1)
         self.figures.most("steady_reads", reads / seconds, unit="1/s", at_most=0)
 
+    def at_rest(self) -> bool:
+        """Tell whether every lease is active, and every hint was carried and done."""
+        with as_sweep():
+            under_way = Lease.objects.live().exclude(state="active").exists()
+        return not under_way and not Ring.objects.exists()
+
     def server_killed(self) -> None:
         """Kill the API server; all is true again when each watch has heard from the new one, listing once at most."""
 
         def version() -> int:
             return int(self.plane.api.get("/api/v1/nodes", limit=1)["metadata"]["resourceVersion"])
 
+        self.processes.kill("beat")  # its sweeps list too, and are not what is counted
         self.plane.kill(API)
         self.calls.forget()
         self.plane.restart(API)

@@ -3,6 +3,8 @@
 import threading
 import time
 
+from urllib3.exceptions import HTTPError
+
 from tests.controlplane.api import Api, Refused
 
 LEASE = "gpubroker.dev/lease"
@@ -27,7 +29,7 @@ class Sightings(threading.Thread):
                     self._take(event)
                     if self.over.is_set():
                         return
-            except (Refused, OSError, KeyError):  # the server went away: begin anew
+            except (Refused, HTTPError, OSError, KeyError):  # the server went away: begin anew
                 time.sleep(0.2)
 
     def _take(self, event: dict[str, object]) -> None:
