@@ -2,7 +2,7 @@
 
 from broker.services import reconcile
 from broker.services.layouts import planning, stepping
-from broker.services.leases import placing
+from broker.services.leases import leaving, placing
 from ports import clock, doorbell
 from ports.doorbell import answering
 
@@ -16,6 +16,11 @@ def step(lease_id: str, tenant_id: str) -> None:
 def serve(pool: str) -> None:
     model, _, region = pool.partition("|")
     placing.serve((model, region), now=clock.now())
+
+
+@answering("broker.leave")
+def leave(lease_id: str, tenant_id: str) -> None:
+    leaving.step(lease_id, tenant_id, now=clock.now())
 
 
 @answering("broker.sweep")

@@ -21,7 +21,7 @@ from broker.models import Allocation, Gpu, Lease, Node, NodeState, Offering, Off
 from broker.services import catalogue, inventory, reconcile
 from broker.services.inventory import Rack
 from broker.services.layouts import planning, stepping
-from broker.services.leases import ending, placing
+from broker.services.leases import ending, leaving, placing
 from broker.services.leases.request import Wanted, request
 from ports import clock, doorbell, ids
 from tenants.domain.roles import Role
@@ -217,6 +217,8 @@ def work(task: str, subject: str, tenant_id: str, *, now: datetime) -> None:
     """Do what a worker does with a hint."""
     if task == "broker.step":
         reconcile.step(subject, tenant_id, now=now)
+    elif task == "broker.leave":
+        leaving.step(subject, tenant_id, now=now)
     elif task == "broker.serve":
         model, _, region = subject.partition("|")
         placing.serve((model, region), now=now)
@@ -261,7 +263,11 @@ def path(lease: Lease) -> str:
 def held(lease: Lease) -> list[Allocation]:
     """Return the places a lease holds now."""
     with as_tenant(lease.tenant_id):
-        return list(Allocation.objects.filter(lease=lease, released_at=None).order_by("gpu", "placement"))
+        return list(
+            Allocation.objects.filter(lease=lease, released_at=None, leaving_since=None).order_by(
+                "gpu", "placement"
+            )
+        )
 
 
 def settled(within_s: float = 5) -> None:

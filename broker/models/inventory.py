@@ -87,7 +87,12 @@ class Node(models.Model):
 class GpuQuerySet(models.QuerySet["Gpu"]):
     def sellable(self) -> "GpuQuerySet":
         """Cards on which something new may be placed."""
-        return self.filter(health=Health.HEALTHY, node__state=NodeState.READY, closed_since=None)
+        return self.filter(
+            health=Health.HEALTHY,
+            node__state=NodeState.READY,
+            closed_since=None,
+            node__cluster__silent_since=None,
+        )
 
 
 class Gpu(models.Model):

@@ -67,6 +67,7 @@ class Observation:
     percent: int | None = None
     last_seen: datetime | None = None
     again_in_s: float = 5.0  # when it is worth looking again
+    answered: bool = True  # False: nobody knows; made up by whoever asked in vain
 
 
 class Unanswered(Exception):

@@ -63,10 +63,11 @@ CLAIMS = (
     ),
     Claim(
         "no place without a lease",
-        "Every place that is held belongs to the present generation of a lease that holds capacity.",
+        "Every place that is held belongs to the present generation of a lease that holds capacity, or is being left.",
         f"""
         SELECT a.id FROM broker_allocation a JOIN broker_lease l ON l.id = a.lease_id
-         WHERE a.released_at IS NULL AND (l.state NOT IN {HELD} OR a.generation <> l.generation)
+         WHERE a.released_at IS NULL AND a.leaving_since IS NULL
+           AND (l.state NOT IN {HELD} OR a.generation <> l.generation)
         """,
     ),
     Claim(

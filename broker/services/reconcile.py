@@ -138,8 +138,12 @@ def _never_answered(lease: Lease, observation: Observation, now: datetime) -> bo
 
     One that was heard of may run any moment, and is waited for: it must not run twice.
     """
-    heard = bool(lease.progress) and lease.progress.get("answered", True)
-    return not observation.answered and not heard and now - lease.at > SILENT
+    return not observation.answered and not _heard(lease) and now - lease.at > SILENT
+
+
+def _heard(lease: Lease) -> bool:
+    """Tell whether its cluster ever said anything of a lease that is being made."""
+    return bool(lease.progress) and bool(lease.progress.get("answered", True))
 
 
 def _give_up(lease: Lease, cause: str, now: datetime) -> None:
@@ -165,7 +169,7 @@ def _activate(lease: Lease, observation: Observation, now: datetime) -> None:
 
 
 def _requeue(lease: Lease, observation: Observation, now: datetime) -> None:
-    """Place it anew: it was never active, so nothing was charged. Its old place stays taken until it is proven empty."""
+    """Place it anew: it was never active, so nothing was charged. Its old place stays taken until proven empty."""
     if lease.generation > MOST_PLACES:
         _give_up(lease, f"{lease.generation - 1} places did not take it, the last: {observation.text}", now)
         return
@@ -250,7 +254,7 @@ def _look_again(lease: Lease, observation: Observation, now: datetime) -> None:
     progress: dict[str, object] = {}
     if observation.text:
         progress = {"text": observation.text, "percent": observation.percent}
-    if not observation.answered:
+    if not observation.answered and not _heard(lease):
         progress["answered"] = False
     if progress != lease.progress:
         changes["progress"] = progress

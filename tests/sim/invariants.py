@@ -66,6 +66,8 @@ class Watch:
         for each in held:
             profile = spec.profile(each.profile, Isolation(each.isolation))
             cards[each.gpu_id].add(Held(profile.placed_at(each.placement.lower), profile))
+            if each.leaving_since is not None:
+                continue  # its lease went on without it; nobody else may have it yet
             count[each.lease_id] += 1
             assert each.generation == leases[each.lease_id].generation
         for gpu, slices in cards.items():

@@ -122,7 +122,7 @@ def finish(lease: Lease, *, now: datetime) -> None:
         progress={},
     )
     # After the move: who comes second finds the lease moved, and gives nothing back twice.
-    Allocation.objects.filter(lease=lease, released_at=None).update(released_at=now)
+    Allocation.objects.filter(lease=lease, released_at=None, leaving_since=None).update(released_at=now)
     quotas.give_back(lease, used_unit_seconds=used_unit_seconds(lease))
     model, region = pool_of(lease.offering)
     doorbell.ring("broker.serve", f"{model}|{region}", now=now)

@@ -13,19 +13,20 @@ from broker.services.leases import growing
 TOKEN_LENGTH = 40
 
 
-def order_of(lease: Lease) -> Order:
-    """Load what the provisioner must know of the lease's present generation; one query."""
+def order_of(lease: Lease, *, generation: int | None = None) -> Order:
+    """Load what the provisioner must know of a generation of a lease, the present one unless told; one query."""
+    generation = generation or lease.generation
     held = list(
-        Allocation.objects.filter(lease=lease, released_at=None)
+        Allocation.objects.filter(lease=lease, generation=generation, released_at=None)
         .select_related("gpu__node__cluster", "gpu__gpu_model")
         .order_by("gpu_id", "placement")
     )
     cluster = held[0].gpu.node.cluster if held else None
     soon = timedelta(seconds=settings.PROVISION_TIMEOUT_S)  # its time runs from when it is active
     return Order(
-        name=order_name(lease.pk, lease.generation),
+        name=order_name(lease.pk, generation),
         lease_id=lease.pk,
-        generation=lease.generation,
+        generation=generation,
         placed_at=lease.at,
         image=lease.image,
         command=lease.command,

@@ -13,6 +13,7 @@ from django.db.models import F
 from broker.domain.states import LeaseState
 from broker.models import Allocation, Gpu, Lease, Offering, StaleLease
 from broker.services.capacity import Card, Pool, Seating, cards_of, could_ever_fit, pool_of, seat
+from broker.services.leases import leaving
 from ports import doorbell
 from tenants.services.walls import as_sweep, as_tenant
 
@@ -102,7 +103,8 @@ def _try(entry: Waiting, hopeless: dict[Wants, str], now: datetime) -> bool:
         if place(lease, now=now):
             doorbell.ring("broker.step", lease.pk, tenant_id=lease.tenant_id, now=now)
             return True
-        hopeless[entry.wants] = lease.waits_for
+        if lease.generation == 1:  # one that was turned away is choosier than its like
+            hopeless[entry.wants] = lease.waits_for
         return False
 
 
@@ -137,9 +139,9 @@ def place(lease: Lease, *, now: datetime) -> bool:
     """
     for _ in range(TRIES):
         cards = cards_of(pool_of(lease.offering))
-        seating = seat(lease.offering, cards, quantity=lease.quantity, same_node=lease.same_node)
+        seating = _seat(lease, cards, now)
         if seating is None:
-            lease.waits_for = why_not(lease, cards)
+            lease.waits_for = why_not(lease, cards, now=now)
             _say([lease.pk], lease.waits_for)
             return False
         try:
@@ -157,6 +159,14 @@ def place(lease: Lease, *, now: datetime) -> bool:
     # Somebody was faster every time; there may be room yet, so look again soon.
     doorbell.ring("broker.serve", "|".join(pool_of(lease.offering)), now=now, after_s=1)
     return False
+
+
+def _seat(lease: Lease, cards: list[Card], now: datetime) -> Seating | None:
+    """Choose seats, elsewhere first where a place has just failed this lease."""
+    for choice in leaving.elsewhere(lease, cards, now=now):
+        if seating := seat(lease.offering, choice, quantity=lease.quantity, same_node=lease.same_node):
+            return seating
+    return None
 
 
 def foresee(lease: Lease) -> None:
@@ -213,8 +223,12 @@ def _say(lease_ids: Sequence[str], reason: str) -> None:
     queued.update(waits_for=reason, version=F("version") + 1)
 
 
-def why_not(lease: Lease, cards: Collection[Card]) -> str:
+def why_not(lease: Lease, cards: Collection[Card], *, now: datetime | None = None) -> str:
     """Say in one sentence what a request waits for."""
+    if now and seat(lease.offering, cards, quantity=lease.quantity, same_node=lease.same_node):
+        return (
+            "Waits for another place: the one it was given did not take it. It is tried again in two minutes."
+        )
     label, region = lease.offering.label, lease.offering.region
     if not cards:
         return f"Waits for {label}: no card of this model is in service in {region} now."

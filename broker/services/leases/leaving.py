@@ -1,0 +1,67 @@
+"""Places that a lease went on without: taken until their cluster proves that nothing of the lease is left there.
+
+Its place may not have taken it, or its cluster fell silent before it began. Whatever of it is there is told to go, as
+often as it takes; only then may anybody else have the place.
+"""
+
+from contextlib import suppress
+from datetime import datetime, timedelta
+
+from broker.models import Allocation, Lease
+from broker.provisioners.base import Seen, Unanswered
+from broker.services import clusters
+from broker.services.capacity import Card, pool_of
+from broker.services.leases.orders import order_of
+from ports import doorbell
+from tenants.services.walls import as_tenant
+
+ELSEWHERE = timedelta(minutes=2)  # how long a lease does not go back to a node that did not take it
+SOON_S = 2.0
+BATCH = 500
+Hint = tuple[str, str, str]
+
+
+def leave(lease: Lease, *, now: datetime) -> None:
+    """Let a lease go on without the places it has. Inside its tenant's transaction."""
+    lease.allocations.filter(released_at=None, leaving_since=None).update(leaving_since=now)
+    doorbell.ring("broker.leave", lease.pk, tenant_id=lease.tenant_id, now=now, after_s=SOON_S)
+
+
+def step(lease_id: str, tenant_id: str, *, now: datetime) -> None:
+    """Tell what is left of a lease's earlier places to go, and give back those that are proven empty."""
+    with as_tenant(tenant_id):
+        lease = Lease.objects.select_related("offering").get(pk=lease_id)
+        left = lease.allocations.filter(released_at=None).exclude(leaving_since=None)
+        generations = sorted(set(left.values_list("generation", flat=True)))
+        orders = [order_of(lease, generation=each) for each in generations]
+    for order in orders:
+        with suppress(Unanswered):  # the sweep asks again
+            if clusters.provisioner_of(order).remove(order, now=now).seen is Seen.GONE:
+                _give_back(lease, order.generation, now=now)
+
+
+def _give_back(lease: Lease, generation: int, *, now: datetime) -> None:
+    with as_tenant(lease.tenant_id):
+        left = lease.allocations.filter(generation=generation, released_at=None).exclude(leaving_since=None)
+        if left.update(released_at=now):
+            doorbell.ring("broker.serve", "|".join(pool_of(lease.offering)), now=now)
+
+
+def due() -> list[Hint]:
+    """Return a look at every lease that has places it went on without. Must run as sweep."""
+    left = Allocation.objects.filter(released_at=None).exclude(leaving_since=None)
+    rows = left.values_list("lease_id", "tenant_id").distinct().order_by("lease_id")[:BATCH]
+    return [("broker.leave", lease_id, tenant_id) for lease_id, tenant_id in rows]
+
+
+def elsewhere(lease: Lease, cards: list[Card], *, now: datetime) -> list[list[Card]]:
+    """Return the cards to try in turn: other clusters first, then other nodes, and not those that just failed it."""
+    if lease.generation == 1:
+        return [cards]
+    failed = Allocation.objects.filter(lease=lease, leaving_since__gt=now - ELSEWHERE)
+    rows = list(failed.values_list("gpu__node_id", "gpu__node__cluster__name"))
+    if not rows:
+        return [cards]
+    nodes, names = {node for node, _ in rows}, {name for _, name in rows}
+    others = [card for card in cards if card.node not in nodes]
+    return [[card for card in others if card.cluster not in names], others]

@@ -1,0 +1,207 @@
+"""A lease that one place does not take goes to the next, and the first is free only when it is proven empty."""
+
+from datetime import datetime, timedelta
+
+import pytest
+
+from broker.domain.states import LeaseState
+from broker.models import Allocation, Cluster, Gpu, Lease
+from broker.provisioners.base import Observation, Order, Seen, Unanswered
+from broker.provisioners.simulated import SimulatedProvisioner
+from broker.services import clusters, proofs, reconcile
+from broker.services.inventory import Rack
+from broker.services.leases import leaving, placing
+from tenants.services.walls import as_staff, as_tenant
+from tests.world import MODEL, REGION, Life, fleet, fresh, held, home, ledger, offering, path
+
+
+class Moody(SimulatedProvisioner):
+    """Clusters that do not take what they are given, or do not answer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.silent, self.full, self.keeps = set[str](), set[str](), set[str]()
+
+    def ensure(self, order: Order, *, now: datetime) -> Observation:
+        self._ask(order)
+        if order.cluster in self.full:
+            return Observation(Seen.LOST, "its node does not take it: 0/1 nodes are available", last_seen=now)
+        return super().ensure(order, now=now)
+
+    def observe(self, order: Order, *, now: datetime) -> Observation:
+        self._ask(order)
+        return super().observe(order, now=now)
+
+    def remove(self, order: Order, *, now: datetime) -> Observation:
+        self._ask(order)
+        if order.cluster in self.keeps:
+            return Observation(Seen.PENDING, "shutting down")
+        return super().remove(order, now=now)
+
+    def _ask(self, order: Order) -> None:
+        if order.cluster in self.silent:
+            raise Unanswered("no route to host")
+
+
+@pytest.fixture
+def moody(monkeypatch: pytest.MonkeyPatch) -> Moody:
+    """Two clusters with one node each."""
+    fleet(
+        Rack("north-1", REGION, MODEL, nodes=1, cards_per_node=1),
+        Rack("north-2", REGION, MODEL, nodes=1, cards_per_node=1),
+    )
+    made = Moody()
+    monkeypatch.setattr(clusters, "provisioner_of", lambda order: made)
+    return made
+
+
+def names(lease: Lease) -> list[str]:
+    """Name the clusters of all places a lease has or had and are not free."""
+    with as_tenant(lease.tenant_id):
+        rows = Allocation.objects.filter(lease=lease, released_at=None).order_by("generation")
+        return [each.gpu.node.cluster.name for each in rows.select_related("gpu__node__cluster")]
+
+
+def cluster(name: str) -> Cluster:
+    return Cluster.objects.get(name=name)
+
+
+def where(lease: Lease) -> str:
+    return Gpu.objects.select_related("node__cluster").get(pk=held(lease)[0].gpu_id).node.cluster.name
+
+
+def books_balance(life: Life) -> None:
+    with as_staff():
+        assert [proof for proof in proofs.check(now=life.now) if not proof.holds] == []
+
+
+def other(name: str) -> str:
+    return {"north-1": "north-2", "north-2": "north-1"}[name]
+
+
+def begin(life: Life, what: str = "card") -> tuple[Lease, str]:
+    """Let a lease be placed, and say where."""
+    lease = life.ask(home(), offering(what))
+    hints = [hint for hint in life.hints if hint[2] == "broker.step"]
+    assert hints
+    with as_tenant(lease.tenant_id):
+        assert placing.place(Lease.objects.select_related("offering").get(pk=lease.pk), now=life.now)
+    return fresh(lease), where(lease)
+
+
+def test_what_one_cluster_does_not_take_runs_on_the_next_with_the_reason_kept(
+    life: Life, moody: Moody
+) -> None:
+    lease, first = begin(life)
+    moody.full = {cluster(first).pk}
+    life.run(30)
+    lease = fresh(lease)
+    assert lease.state == LeaseState.ACTIVE
+    assert where(lease) == other(first)
+    assert path(lease) == "requested queued provisioning queued provisioning active"
+    assert any("does not take it" in step.cause for step in ledger(lease))
+    assert names(lease) == [other(first)]
+    books_balance(life)
+
+
+def test_the_first_place_is_free_only_when_it_is_proven_empty(life: Life, moody: Moody) -> None:
+    lease, first = begin(life)
+    moody.full = moody.keeps = {cluster(first).pk}
+    life.go(30)
+    lease = fresh(lease)
+    assert lease.state == LeaseState.ACTIVE
+    assert names(lease) == [first, other(first)]
+    books_balance(life)
+    second = life.ask(home("Wren"), offering("card"))
+    moody.full = set()
+    life.go(30)
+    assert fresh(second).state == LeaseState.QUEUED
+    moody.keeps = set()
+    life.go(30)
+    assert fresh(second).state == LeaseState.ACTIVE
+    assert where(second) == first
+    assert names(lease) == [other(first)]
+    books_balance(life)
+
+
+def test_what_left_a_place_may_end_before_the_place_is_empty(life: Life, moody: Moody) -> None:
+    lease, first = begin(life)
+    moody.full = moody.keeps = {cluster(first).pk}
+    life.go(30)
+    life.release(fresh(lease))
+    life.go(60)
+    assert fresh(lease).state == LeaseState.RELEASED
+    assert names(lease) == [first]
+    books_balance(life)
+    moody.keeps = set()
+    life.go(10)
+    assert names(lease) == []
+
+
+def test_a_cluster_that_never_answers_is_left_after_45_seconds(life: Life, moody: Moody) -> None:
+    lease, first = begin(life)
+    moody.silent = {cluster(first).pk}
+    life.go(40)
+    assert path(lease) == "requested queued provisioning"
+    life.go(40)
+    lease = fresh(lease)
+    assert lease.state == LeaseState.ACTIVE
+    assert names(lease) == [first, other(first)]
+    assert any("does not answer" in step.cause for step in ledger(lease))
+    moody.silent = set()
+    life.go(10)
+    assert names(lease) == [other(first)]
+    books_balance(life)
+
+
+def test_what_had_begun_there_is_waited_for(life: Life, moody: Moody) -> None:
+    lease, first = begin(life)
+    reconcile.step(lease.pk, lease.tenant_id, now=life.now)
+    assert fresh(lease).progress
+    moody.silent = {cluster(first).pk}
+    life.go(120)
+    assert names(lease) == [first]
+    assert fresh(lease).state == LeaseState.PROVISIONING
+
+
+def test_nothing_new_is_placed_in_a_silent_cluster(life: Life, moody: Moody) -> None:
+    Cluster.objects.filter(name="north-1").update(silent_since=life.now)
+    kestrel = home()
+    leases = [life.ask(kestrel, offering("card")) for _ in range(2)]
+    life.go(30)
+    assert sorted(fresh(each).state for each in leases) == ["active", "queued"]
+    assert [where(each) for each in leases if fresh(each).state == "active"] == ["north-2"]
+
+
+def test_it_waits_two_minutes_before_it_goes_back(life: Life, moody: Moody) -> None:
+    Cluster.objects.filter(name="north-2").update(silent_since=life.now)
+    lease, first = begin(life)
+    moody.full = {cluster(first).pk}
+    life.go(60)
+    lease = fresh(lease)
+    assert lease.state == LeaseState.QUEUED
+    assert "did not take it" in lease.waits_for
+    moody.full = set()
+    life.go(120)
+    assert fresh(lease).state == LeaseState.ACTIVE
+    assert where(lease) == first
+
+
+def test_after_a_dozen_places_somebody_must_ask_what_is_the_matter(life: Life, moody: Moody) -> None:
+    moody.full = {cluster("north-1").pk, cluster("north-2").pk}
+    lease, _ = begin(life)
+    life.go(40 * 60)
+    lease = fresh(lease)
+    assert (lease.state, lease.end_reason) == ("released", "provision_timeout")
+    assert any("places did not take it" in step.cause for step in ledger(lease))
+    assert names(lease) == []
+
+
+def test_a_place_is_given_back_once(life: Life, moody: Moody) -> None:
+    lease, first = begin(life)
+    moody.full = moody.keeps = {cluster(first).pk}
+    life.go(20)
+    moody.keeps = set()
+    for _ in range(3):
+        leaving.step(lease.pk, lease.tenant_id, now=life.now + timedelta(seconds=1))
+    assert names(lease) == [other(first)]
