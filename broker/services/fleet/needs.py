@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from django.db.models import Q
 
+from broker.domain.repartition import Step
 from broker.domain.states import LeaseState
 from broker.models import Health, Lease, NodeState
 from broker.services.fleet.queue import Figures
@@ -51,6 +52,9 @@ def _nodes(cards: Sequence[Card]) -> Iterable[Need]:
         if its[0].node_state is NodeState.LOST:
             why = f"{len(its)} cards, {_leases(held)} still on them"
             yield Need(Kind.NODE, f"{name} is lost", why, node, its[0].node_since, urgent=True)
+        elif its[0].cutting == Step.QUARANTINED:
+            why = "cutting its cards failed; it stays closed until you decide"
+            yield Need(Kind.NODE, f"{name} is quarantined", why, node, urgent=True)
         elif its[0].node_state is NodeState.DRAINING and not held:
             yield Need(
                 Kind.NODE, f"{name} is drained", "nothing runs there any more", node, its[0].node_since

@@ -10,6 +10,7 @@ from functools import cached_property
 from broker.domain.geometry import CardState, Geometry
 from broker.domain.packing import fragmented_mask
 from broker.domain.profiles import Profile
+from broker.domain.repartition import Step
 from broker.domain.states import LeaseState, PriceClass
 from broker.models import Health, NodeState
 
@@ -88,6 +89,7 @@ class Card:
     since: datetime  # when its cluster was added
     offered: tuple[Profile, ...]
     layout: Geometry | None = None
+    cutting: str = ""  # while its node is closed to be cut anew: the step that change is in
     state: CardState = field(default_factory=CardState)
     slices: list[Slice] = field(default_factory=list)
 
@@ -98,7 +100,9 @@ class Card:
     @property
     def idle_use(self) -> Use | None:
         """What free units are when something is wrong with the card; None when they can be sold."""
-        return use_when_free(self.health, self.node_state)
+        if self.cutting == Step.QUARANTINED:
+            return Use.UNHEALTHY
+        return use_when_free(self.health, self.node_state) or (Use.MAINTENANCE if self.cutting else None)
 
     @cached_property
     def runs(self) -> tuple[Run, ...]:

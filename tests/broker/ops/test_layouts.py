@@ -5,6 +5,9 @@ from django.test import Client
 
 from broker.domain.repartition import Step
 from broker.models import Cluster, Gpu, LayoutChange, Node
+from broker.services.fleet import cards
+from broker.services.fleet.needs import _nodes
+from broker.services.fleet.uses import Use
 from tenants.models import AuditEvent, User
 from tenants.services.walls import as_staff
 from tests.broker.services.layouts import Driver, ail, fixed, proposed
@@ -107,6 +110,10 @@ def test_what_is_quarantined_is_decided_on_its_page(
     Driver(life, change).until(Step.QUARANTINED)
     assert "It failed, and the node stays closed." in page(operator, one)
     assert "Quarantined" in page(operator, f"/ops/clusters/{node.cluster_id}/layouts/")
+    with as_staff():
+        (need,) = [each for each in _nodes(cards.load()) if each.urgent]
+        assert {card.idle_use for card in cards.load()} == {Use.UNHEALTHY}
+    assert (need.what, need.subject) == ("mig-1 / n01 is quarantined", node.pk)
     assert page(operator, f"{one}{verb}/")
     operator.post(f"{one}{verb}/", {"reason": "a screw was loose"})
     Driver(life, LayoutChange.objects.order_by("planned_at").last() or change).until(Step.DONE)
@@ -133,4 +140,6 @@ def test_waiting_for_leases_is_told(life: Life, node: Node, kestrel: Home, opera
     driver = Driver(life, change)
     driver.on()
     driver.on()
+    with as_staff():
+        assert {card.idle_use for card in cards.load()} == {Use.MAINTENANCE}
     assert "Waiting for the last lease to end by itself." in page(operator, f"/ops/layouts/{change.pk}/")
