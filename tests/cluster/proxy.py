@@ -1,0 +1,144 @@
+"""Between the product and a real API server: passes everything on, until a test says what shall go wrong."""
+
+import json
+import re
+import ssl
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import urllib3
+
+from tests.controlplane.api import Api, Object
+from tests.controlplane.plane import ADMINISTRATORS, ControlPlane
+
+
+@dataclass
+class Fault:
+    """What happens to the next few requests whose method and path match."""
+
+    what: str  # such as "POST .*/configmaps$"
+    status: int = 0
+    body: Object = field(default_factory=dict)
+    headers: dict[str, str] = field(default_factory=dict)
+    times: int = 1
+    before: Callable[[], None] | None = None  # runs first: something else in the cluster was quicker
+    hangs_s: float = 0.0
+    line: Object | None = None  # instead of a watch: this one event, and the end
+    after: bool = False  # let the server do it, and lose its answer
+
+
+class Proxy:
+    """One way in for whoever is tested, as administrator; the faults are taken from `faults`, first come first."""
+
+    def __init__(self, plane: ControlPlane) -> None:
+        self.faults: list[Fault] = []
+        self.asked: list[str] = []
+        self._choosing = threading.Lock()
+        kubeconfig = plane.kubeconfig("admin", ADMINISTRATORS)
+        self._real = Api(kubeconfig)
+        proxy = self
+
+        class Door(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self) -> None:
+                proxy._serve(self)
+
+            do_POST = do_PATCH = do_DELETE = do_GET  # noqa: N815  # as http.server calls them
+
+            def log_message(self, *_: Any) -> None:
+                return
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Door)
+        self._server.daemon_threads = True
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(plane.folder / "server.crt", plane.folder / "server.key")
+        self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
+        self.kubeconfig = json.loads(json.dumps(kubeconfig))
+        self.kubeconfig["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{self._server.server_port}"
+
+    def __enter__(self) -> "Proxy":
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+    def fails(self, what: str, status: int = 0, **more: Any) -> Fault:
+        """Say what shall go wrong; returns it, so that a test can see how often it did."""
+        fault = Fault(what, status, **more)
+        self.faults.append(fault)
+        return fault
+
+    def _choose(self, asked: str) -> Fault | None:
+        with self._choosing:
+            self.asked.append(asked)
+            for fault in self.faults:
+                if fault.times > 0 and re.match(fault.what, asked):
+                    fault.times -= 1
+                    return fault
+        return None
+
+    def _serve(self, door: BaseHTTPRequestHandler) -> None:
+        body = door.rfile.read(int(door.headers.get("Content-Length") or 0))
+        fault = self._choose(f"{door.command} {door.path}")
+        if fault and fault.before:
+            fault.before()
+        if fault and fault.hangs_s:
+            time.sleep(fault.hangs_s)
+        if fault and fault.after:
+            self._ask(door, body).drain_conn()
+            door.close_connection = True
+        elif fault and fault.line is not None:
+            self._answer(door, 200, json.dumps(fault.line).encode() + b"\n", {})
+        elif fault and fault.status:
+            status = {"kind": "Status", "status": "Failure", "code": fault.status, **fault.body}
+            self._answer(door, fault.status, json.dumps(status).encode(), fault.headers)
+        elif fault and not fault.before:
+            door.close_connection = True  # hung up without a word
+        else:
+            self._pass_on(door, body)
+
+    def _ask(self, door: BaseHTTPRequestHandler, body: bytes) -> urllib3.BaseHTTPResponse:
+        kept = ("Accept", "Content-Type", "User-Agent")
+        headers = {name: door.headers[name] for name in kept if door.headers[name]}
+        return self._real._pool.request(
+            door.command,
+            self._real.server + door.path,
+            body=body or None,
+            headers=headers,
+            preload_content=False,
+            timeout=120,
+        )
+
+    def _pass_on(self, door: BaseHTTPRequestHandler, body: bytes) -> None:
+        try:
+            real = self._ask(door, body)
+            if "watch=true" not in door.path:
+                self._answer(door, real.status, real.read(), {})
+                return
+            door.send_response(real.status)
+            door.send_header("Content-Type", "application/json")
+            door.send_header("Transfer-Encoding", "chunked")
+            door.end_headers()
+            for piece in real.stream(2**16):
+                door.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece))
+                door.wfile.flush()
+            door.wfile.write(b"0\r\n\r\n")
+        except (OSError, urllib3.exceptions.HTTPError):
+            door.close_connection = True
+
+    def _answer(
+        self, door: BaseHTTPRequestHandler, status: int, body: bytes, headers: dict[str, str]
+    ) -> None:
+        door.send_response(status)
+        for name, value in {"Content-Type": "application/json", **headers}.items():
+            door.send_header(name, value)
+        door.send_header("Content-Length", str(len(body)))
+        door.end_headers()
+        door.wfile.write(body)

@@ -1,0 +1,263 @@
+"""What goes wrong between us and a real API server: each answer that it may give instead of doing it, and silence."""
+
+import itertools
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import timedelta
+from threading import Event, Thread
+
+import pytest
+
+from broker.provisioners.base import Seen, Unanswered
+from broker.provisioners.kubernetes import labels, transport
+from broker.provisioners.kubernetes.cluster import Way
+from broker.provisioners.kubernetes.finding import namespace_of
+from broker.provisioners.kubernetes.kinds import CONFIG_MAP, Kind
+from broker.provisioners.kubernetes.provisioner import KubernetesProvisioner
+from broker.provisioners.kubernetes.reflector import Reflector
+from broker.provisioners.kubernetes.sink import Found, Waiting
+from broker.provisioners.kubernetes.specs import lease_spec
+from broker.provisioners.kubernetes.transport import Transport
+from ports import clock
+from tests.cluster.proxy import Proxy
+from tests.cluster.stages import PLUGIN, KubernetesStage, gone, ready, until
+from tests.cluster.stages import kubernetes_stage as kubernetes_stage
+
+pytestmark = pytest.mark.cluster
+
+
+@pytest.fixture
+def way(kubernetes_stage: KubernetesStage) -> Iterator[tuple[KubernetesStage, Proxy]]:
+    """Put the provisioner of the stage behind a proxy."""
+    with Proxy(kubernetes_stage.plane) as proxy:
+        kubernetes_stage.transport = Transport(lambda: proxy.kubeconfig)
+        kubernetes_stage.provisioner = provisioner(kubernetes_stage)
+        yield kubernetes_stage, proxy
+
+
+def provisioner(stage: KubernetesStage) -> KubernetesProvisioner:
+    return KubernetesProvisioner("clu_test", Way(stage.transport, PLUGIN))
+
+
+def pods(stage: KubernetesStage) -> list[str]:
+    mine = f"{labels.LEASE}={stage.lease_id}"
+    found = stage.plane.api.items("/api/v1/pods", labelSelector=mine)
+    return [each["metadata"]["name"] for each in found if "deletionTimestamp" not in each["metadata"]]
+
+
+@pytest.mark.parametrize("kind", ["configmaps", "statefulsets"])
+def test_a_conflict_while_it_is_made_is_looked_at_anew(kind: str, way: tuple[KubernetesStage, Proxy]) -> None:
+    stage, proxy = way
+    fault = proxy.fails(f"POST .*/{kind}", 409, body={"reason": "Conflict", "message": "try again"})
+    order = stage.order()
+    with suppress(Unanswered):
+        stage.provisioner.ensure(order, now=stage.now)
+    assert fault.times == 0
+    ready(stage, order)
+    assert len(pods(stage)) == 1
+
+
+def test_a_delete_whose_object_was_exchanged_is_asked_again(way: tuple[KubernetesStage, Proxy]) -> None:
+    stage, proxy = way
+    order = stage.order()
+    ready(stage, order)
+    fault = proxy.fails("DELETE .*/configmaps/", 409, body={"reason": "Conflict", "message": "other uid"})
+    with pytest.raises(Unanswered, match="changed meanwhile"):
+        stage.provisioner.remove(order, now=stage.now)
+    assert fault.times == 0
+    gone(stage, order)
+
+
+def test_what_the_server_calls_invalid_is_refused_in_its_words(way: tuple[KubernetesStage, Proxy]) -> None:
+    stage, proxy = way
+    words = "spec.template.spec.containers[0].env: Invalid value"
+    proxy.fails("POST .*/statefulsets", 422, body={"reason": "Invalid", "message": words}, times=9)
+    order = stage.order()
+    seen = until(stage, lambda: stage.provisioner.ensure(order, now=stage.now), Seen.REFUSED)
+    assert words in seen.text
+    gone(stage, order)
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_busy_server_is_asked_again_when_it_said(status: int, way: tuple[KubernetesStage, Proxy]) -> None:
+    stage, proxy = way
+    fault = proxy.fails(".*/configmaps", status, headers={"Retry-After": "1"}, times=2)
+    began = clock.monotonic()
+    stage.provisioner.ensure(stage.order(), now=stage.now)
+    assert fault.times == 0
+    assert clock.monotonic() - began >= 2
+    ready(stage, stage.order())
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_server_that_wants_more_time_than_we_have_names_it(
+    status: int, way: tuple[KubernetesStage, Proxy]
+) -> None:
+    stage, proxy = way
+    proxy.fails(".*", status, headers={"Retry-After": "60"}, times=99)
+    with pytest.raises(Unanswered) as silence:
+        stage.provisioner.observe(stage.order(), now=stage.now)
+    assert silence.value.again_in_s == 60
+
+
+def test_a_silent_server_says_nothing_about_a_lease(
+    way: tuple[KubernetesStage, Proxy], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage, proxy = way
+    order = stage.order()
+    ready(stage, order)
+    monkeypatch.setattr(transport, "ANSWER_S", 1.0)
+    monkeypatch.setattr(Transport.within, "__defaults__", (1.0,))
+    proxy.fails(".*", hangs_s=3, times=3)
+    for ask in (stage.provisioner.observe, stage.provisioner.remove, stage.provisioner.ensure):
+        with pytest.raises(Unanswered):
+            ask(order, now=stage.now)
+    proxy.faults.clear()
+    ready(stage, order)
+
+
+def killed_at(moment: int, *, after: bool, asking: int) -> str:
+    return f"{'after' if after else 'before'} call {moment} of {asking}"
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_a_worker_killed_between_any_two_calls_leaves_one_lease_and_then_none(
+    after: bool, way: tuple[KubernetesStage, Proxy], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The connection breaks before or after each call in turn, and a new process takes over, which knows nothing."""
+    stage, proxy = way
+    monkeypatch.setattr(Transport.within, "__defaults__", (0.5,))
+    for moment in itertools.count(1):
+        order = stage.order(moment)
+        asked = len(proxy.asked)
+        _dies(stage, proxy, moment, after, lambda o=order: stage.provisioner.ensure(o, now=stage.now))  # type: ignore[misc]
+        survived = len(proxy.asked) - asked < moment
+        stage.provisioner = provisioner(stage)
+        monkeypatch.setattr(Transport.within, "__defaults__", (8.0,))
+        ready(stage, order)
+        assert len(pods(stage)) == 1, killed_at(moment, after=after, asking=len(proxy.asked) - asked)
+        monkeypatch.setattr(Transport.within, "__defaults__", (0.5,))
+        _dies(stage, proxy, moment, after, lambda o=order: stage.provisioner.remove(o, now=stage.now))  # type: ignore[misc]
+        stage.provisioner = provisioner(stage)
+        monkeypatch.setattr(Transport.within, "__defaults__", (8.0,))
+        gone(stage, order)
+        assert stage.names() == []
+        if survived:
+            break
+    assert moment > 5
+
+
+def _dies(stage: KubernetesStage, proxy: Proxy, moment: int, after: bool, act: object) -> None:
+    """Do something until the n-th call, from which on nothing comes back."""
+    assert callable(act)
+    proxy.faults[:] = []
+    proxy.fails(".*", times=moment - 1, before=lambda: None)  # these pass
+    proxy.fails(".*", times=1, after=after)
+    proxy.fails(".*", times=10**6)
+    with suppress(Unanswered):
+        act()
+    proxy.faults[:] = []
+
+
+def test_a_pod_that_others_pushed_out_is_lost_and_says_so(way: tuple[KubernetesStage, Proxy]) -> None:
+    stage, _ = way
+    order = stage.order()
+    ready(stage, order)
+    (name,) = pods(stage)
+    where = f"/api/v1/namespaces/{namespace_of(lease_spec(order))}/pods/{name}"
+    moment = stage.now.strftime("%Y-%m-%dT%H:%M:%SZ")
+    pushed = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
+    status = {"phase": "Failed", "conditions": [{**pushed, "lastTransitionTime": moment}]}
+    stage.plane.api.patch(where, {"metadata": {"finalizers": ["test/holds"]}})  # else it is replaced at once
+    stage.plane.api.patch(f"{where}/status", {"status": status})
+    try:
+        seen = stage.provisioner.observe(order, now=stage.now)
+        assert seen.seen is Seen.LOST
+        assert "preempted" in seen.text
+        assert seen.last_seen is not None
+    finally:
+        stage.plane.api.patch(where, {"metadata": {"finalizers": None}})
+
+
+def test_a_node_whose_plugin_reports_fewer_cards_takes_nobody_and_is_told(
+    way: tuple[KubernetesStage, Proxy],
+) -> None:
+    stage, _ = way
+    stage.nodes.give(stage.node, **{"nvidia.com/gpu": 0})
+    order = stage.order()
+    stage.provisioner.ensure(order, now=stage.now)
+    until(stage, lambda: stage.provisioner.ensure(order, now=stage.now), Seen.PENDING)
+    stage.wait(5)
+    stage.skew += timedelta(seconds=50)
+    seen = until(stage, lambda: stage.provisioner.ensure(order, now=stage.now), Seen.LOST)
+    assert "does not take it" in seen.text
+    gone(stage, order)
+
+
+class Following:
+    """One reflector in a thread of its own, and what it said."""
+
+    def __init__(self, proxy: Proxy, kind: Kind, marks: str) -> None:
+        self.waiting, self.over = Waiting(), Event()
+        self.reflector = Reflector(Transport(lambda: proxy.kubeconfig), kind, self.waiting, labels=marks)
+        self.thread = Thread(
+            target=self.reflector.follow, args=(lambda: not self.over.is_set(),), daemon=True
+        )
+        self.thread.start()
+
+    def hears(self, how: str, name: str, *, seconds: float = 20) -> Found:
+        """Wait until it tells of something of this name."""
+        end = clock.monotonic() + seconds
+        while clock.monotonic() < end:
+            for found in self.waiting.batch(0.1):
+                if found.how == how and (
+                    not name or any(name.encode() in bytes(item) for item in found.items)
+                ):
+                    return found
+        raise AssertionError(f"never heard {how} {name}")
+
+
+@pytest.fixture
+def following(way: tuple[KubernetesStage, Proxy], monkeypatch: pytest.MonkeyPatch) -> Iterator[Following]:
+    stage, proxy = way
+    monkeypatch.setattr(transport, "SILENCE_S", 3.0)
+    made = Following(proxy, CONFIG_MAP, f"{labels.LEASE}={stage.lease_id}")
+    yield made
+    made.over.set()
+
+
+def test_a_stream_that_says_410_is_listed_anew_and_once(
+    way: tuple[KubernetesStage, Proxy], following: Following
+) -> None:
+    stage, proxy = way
+    following.hears("LISTED", "")
+    expired = {"type": "ERROR", "object": {"kind": "Status", "code": 410, "message": "too old"}}
+    proxy.fails("GET .*watch=true", line=expired)
+    following.hears("LISTED", "", seconds=30)
+    assert following.reflector.lists == 2
+    stage.provisioner.ensure(stage.order(), now=stage.now)
+    following.hears("ADDED", "g1")
+    assert following.reflector.lists == 2
+
+
+def test_a_watch_that_stalls_is_given_up_and_misses_nothing(
+    way: tuple[KubernetesStage, Proxy], following: Following
+) -> None:
+    stage, proxy = way
+    following.hears("LISTED", "")
+    proxy.fails("GET .*watch=true", hangs_s=60)
+    clock.sleep(3.5)  # the watch that was open ends in silence; the next one hangs
+    stage.provisioner.ensure(stage.order(), now=stage.now)
+    following.hears("ADDED", "g1", seconds=30)
+    assert following.reflector.lists == 1
+
+
+def test_a_list_that_is_empty_by_mistake_ends_no_lease(way: tuple[KubernetesStage, Proxy]) -> None:
+    """Lists only say where to look: what a lease is told comes from asking for its own objects."""
+    stage, proxy = way
+    order = stage.order()
+    ready(stage, order)
+    nothing = {"kind": "List", "metadata": {"resourceVersion": "1"}, "items": []}
+    proxy.fails("GET /api/v1/(pods|configmaps)\\?", line=nothing, times=2)
+    assert order.name not in stage.provisioner.names()
+    assert stage.provisioner.observe(order, now=stage.now).seen is Seen.READY
