@@ -1,5 +1,6 @@
 -- The seconds that were charged against the seconds that leases were active, lease by lease, and apart from them
--- the seconds that a lease was active without holding a place: all three must be nought.
+-- the seconds that a lease was active without holding a place: all three must be nought. A place that its lease
+-- went on without is not counted for it from then on.
 WITH active AS (
   SELECT begun.lease_id, sum(extract(epoch FROM ended.at - begun.at)::bigint * begun.quantity) AS seconds
     FROM broker_transition begun
@@ -10,13 +11,13 @@ WITH active AS (
   SELECT lease_id, sum(unit_seconds) AS seconds FROM billing_ratedcharge GROUP BY lease_id
 ), placed AS (
   SELECT begun.lease_id,
-         sum(extract(epoch FROM least(ended.at, coalesce(date_trunc('second', a.released_at), ended.at))
+         sum(extract(epoch FROM least(ended.at, date_trunc('second', least(a.leaving_since, a.released_at)))
                               - greatest(begun.at, date_trunc('second', a.held_at)))::bigint) AS seconds
     FROM broker_transition begun
     JOIN broker_transition ended ON ended.lease_id = begun.lease_id AND ended.prev_seq = begun.seq
     JOIN broker_allocation a
       ON a.lease_id = begun.lease_id AND date_trunc('second', a.held_at) < ended.at
-     AND (a.released_at IS NULL OR date_trunc('second', a.released_at) > begun.at)
+     AND coalesce(date_trunc('second', least(a.leaving_since, a.released_at)) > begun.at, true)
    WHERE begun.after = 'active'
    GROUP BY begun.lease_id
 )

@@ -1,9 +1,11 @@
 -- What leases held of each model's cards, in memory slices × seconds: sold while the lease was active, reserved
--- while it was not (being provisioned, stopped or taken down). Read from allocations and transitions alone.
+-- while it was not: being provisioned, stopped, taken down, or left behind by a lease that went on elsewhere.
+-- Read from allocations and transitions alone.
 WITH held AS (
   SELECT g.gpu_model_id AS model, a.lease_id, upper(a.placement) - lower(a.placement) AS size,
          greatest(date_trunc('second', a.held_at), %(first)s) AS s,
-         least(coalesce(date_trunc('second', a.released_at), %(last)s), %(last)s) AS e
+         least(date_trunc('second', a.released_at), %(last)s) AS e,
+         date_trunc('second', a.leaving_since) AS leaves
     FROM broker_allocation a
     JOIN broker_gpu g ON g.id = a.gpu_id
    WHERE a.held_at < %(last)s AND (a.released_at IS NULL OR a.released_at > %(first)s)
@@ -14,9 +16,9 @@ WITH held AS (
    WHERE begun.after = 'active' AND begun.at < %(last)s AND coalesce(ended.at, %(last)s) > %(first)s
 ), sold AS (
   SELECT held.model,
-         sum(held.size * extract(epoch FROM least(held.e, active.e) - greatest(held.s, active.s))::bigint) AS slices
+         sum(held.size * extract(epoch FROM least(held.e, held.leaves, active.e) - greatest(held.s, active.s))::bigint) AS slices
     FROM held
-    JOIN active ON active.lease_id = held.lease_id AND active.s < held.e AND active.e > held.s
+    JOIN active ON active.lease_id = held.lease_id AND active.s < least(held.e, held.leaves) AND active.e > held.s
    GROUP BY held.model
 )
 SELECT held.model, coalesce(max(sold.slices), 0)::bigint,

@@ -165,6 +165,20 @@ def test_a_lease_that_still_runs_is_sold_until_the_end_of_the_span(project: Proj
     assert (hours(found)["sold"], hours(found)["reserved"]) == (6 * GRID, GRID)
 
 
+def test_a_place_that_a_lease_left_behind_is_sold_to_nobody(project: Project) -> None:
+    """Its lease runs elsewhere while the old cluster has yet to prove that nothing of it is left there."""
+    moments = [(0, S.REQUESTED), (0, S.PROVISIONING), (2, S.ACTIVE), (5, S.RELEASING), (5, S.RELEASED)]
+    lease = lived(project, offering("card"), [(hour(at), state) for at, state in moments])
+    left = place(lease, card(0), 0, hour(0), hour(4), offering("card"))
+    with as_tenant(lease.tenant_id):
+        Allocation.objects.filter(pk=left.pk).update(leaving_since=hour(1))
+    place(lease, card(1), 0, hour(1), hour(5), offering("card"))
+    found = kept()
+    assert (hours(found)["sold"], hours(found)["reserved"]) == (3 * GRID, 5 * GRID)
+    assert found.models[MODEL].unexplained == 0
+    assert (found.charged_minus_active, found.active_without_place) == (0, 0)
+
+
 def test_fractions_of_a_second_do_not_leak(project: Project) -> None:
     lease = leased(project, card(), offering("card"), start=0, asked=1, active=1, ends=2, gone=2)
     with as_tenant(lease.tenant_id):
