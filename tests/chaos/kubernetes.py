@@ -1,0 +1,114 @@
+"""A long random life on a real control plane: `python -m tests.chaos.kubernetes 10000 [seed]`, on a scratch database.
+
+Real: etcd, API server, controllers, scheduler, the product's services, provisioner and agent, PostgreSQL. Played: the
+kubelets (kwok), HTTP faults (a proxy in front of the API server), the workers' deaths (an exception nobody catches).
+"""
+
+import json
+import os
+import sys
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+
+import django
+from django.apps import apps
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+if not apps.ready:
+    django.setup()
+
+from tests.chaos import kubernetes_checks as checks
+from tests.chaos.kubernetes_faults import STEPS, nodes_have_power, plugin_reports_all
+from tests.chaos.kubernetes_world import World
+from tests.controlplane.plane import ControlPlane
+
+LOOK_EVERY, TELL_EVERY, SETTLE_S = 50, 500, 240.0
+
+
+@dataclass
+class Report:
+    """What a life came to."""
+
+    seed: int
+    steps: int = 0
+    took_s: float = 0.0
+    done: Counter[str] = field(default_factory=Counter)
+    leases: Counter[str] = field(default_factory=Counter)
+    refused_by_quota: int = 0
+    workers_killed: int = 0
+    leaked: list[str] = field(default_factory=list)
+    double_allocations: int = 0
+    run_twice: list[str] = field(default_factory=list)
+    quota_overshoots: int = 0
+    seconds: dict[str, int] = field(default_factory=dict)
+    unfinished: list[str] = field(default_factory=list)
+
+    @property
+    def is_clean(self) -> bool:
+        wrong = self.leaked or self.run_twice or self.unfinished
+        return not (wrong or self.double_allocations or self.quota_overshoots or any(self.seconds.values()))
+
+
+def live(plane: ControlPlane, *, steps: int, seed: int, within_s: float = 1e9) -> Report:
+    """Live for so many steps, or until time is up; then mend everything, end everything, and count."""
+    report, began = Report(seed), time.monotonic()
+    witness = checks.Witness(plane.api)
+    witness.start()
+    with World(plane, seed) as world:
+        kinds, weights = list(STEPS), list(STEPS.values())
+        while report.steps < steps and time.monotonic() - began < within_s:
+            (step,) = world.chance.choices(kinds, weights)
+            report.done[step.__name__] += 1
+            report.steps += 1
+            step(world)
+            world.turn()
+            if report.steps % LOOK_EVERY == 0:
+                report.quota_overshoots += checks.overshoot(world)
+            if report.steps % TELL_EVERY == 0:
+                print(f"{report.steps} steps, {time.monotonic() - began:.0f} s", flush=True)
+        report.unfinished = come_to_rest(world)
+        report.leaked = checks.leaked(world)
+        report.double_allocations = checks.double_allocations()
+        report.run_twice = sorted(witness.twice)
+        report.seconds = checks.seconds(world, witness)
+        report.leases = Counter(f"{each.state} {each.end_reason}" for each in world.leases())
+        report.refused_by_quota, report.workers_killed = world.refused, world.killed
+    witness.over.set()
+    report.took_s = round(time.monotonic() - began, 1)
+    return report
+
+
+def come_to_rest(world: World) -> list[str]:
+    """Mend what was broken, end what lives, and wait until all is over; name what never was."""
+    world.proxy.faults.clear()
+    world.fuse.calls = 0
+    nodes_have_power(world)
+    plugin_reports_all(world)
+    end = time.monotonic() + SETTLE_S
+    while time.monotonic() < end:
+        for lease in world.leases("queued", "provisioning", "active"):
+            world.life.release(lease)
+        world.turn()
+        if not [each for each in world.leases() if each.state != "released"] and not checks.leaked(world):
+            return []
+        time.sleep(0.1)
+    return [
+        f"{each.pk} {each.state} {each.conditions} {each.progress}"
+        for each in world.leases()
+        if each.state != "released"
+    ]
+
+
+def main(steps: str = "10000", seed: str = "") -> None:
+    chosen = int(seed) if seed else int.from_bytes(os.urandom(4), "big")
+    print(f"seed {chosen}: {steps} steps, load {os.getloadavg()[0]:.1f}", flush=True)
+    within_s = float(os.environ.get("WITHIN_S", "1e9"))
+    with ControlPlane() as plane:
+        report = live(plane, steps=int(steps), seed=chosen, within_s=within_s)
+    print(json.dumps(report.__dict__ | {"load": round(os.getloadavg()[0], 1)}, indent=1), flush=True)
+    sys.exit(0 if report.is_clean else 1)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:3])

@@ -1,0 +1,199 @@
+"""What goes wrong in a long life on a cluster: one function each, and how often."""
+
+from collections.abc import Callable
+
+from tests.chaos.kubernetes_world import World
+from tests.controlplane.api import Object, Refused
+from tests.controlplane.plane import API, ETCD
+
+Step = Callable[[World], None]
+IMAGE = "registry.example/acts:"
+SCRIPTS = ("hang-0s", "hang-0s", "hang-0s", "hang-1s", "pull-1s", "oom-3s", "never-pulls")
+LONGEST = 12  # leases that are not over: beyond that somebody ends one
+
+
+def asks(world: World) -> None:
+    if len(world.leases("queued", "provisioning", "active", "releasing")) >= LONGEST:
+        ends(world)
+        return
+    profile = world.chance.choice(("1g.10gb", "1g.10gb", "1g.10gb", "card"))
+    script, lasts = world.chance.choice(SCRIPTS), world.chance.choice((20, 60, 3600))
+    world.ask(IMAGE + script, profile, max_duration_s=lasts)
+
+
+def asks_for_a_batch(world: World) -> None:
+    script = world.chance.choice(("succeed-2s", "fail-1s"))
+    world.ask(IMAGE + script, "1g.10gb", max_duration_s=60, workload="batch", command="python x.py")
+
+
+def ends(world: World) -> None:
+    if there := world.leases("queued", "provisioning", "active"):
+        world.life.release(world.chance.choice(there))
+
+
+def passes(world: World) -> None:
+    """Nothing happens."""
+
+
+def conflict(world: World) -> None:
+    what = world.chance.choice(("POST", "PATCH", "DELETE"))
+    world.proxy.fails(f"{what} .*", 409, body={"reason": "Conflict", "message": "somebody was faster"})
+
+
+def busy(world: World) -> None:
+    status = world.chance.choice((429, 503))
+    world.proxy.fails(".*", status, headers={"Retry-After": world.chance.choice(("0", "1", "30"))})
+
+
+def over_quota(world: World) -> None:
+    words = 'pods "x" is forbidden: exceeded quota: gpub-hard'
+    world.proxy.fails(
+        "POST .*/(statefulsets|configmaps)", 403, body={"reason": "Forbidden", "message": words}
+    )
+
+
+def invalid(world: World) -> None:
+    world.proxy.fails("POST .*/statefulsets", 422, body={"reason": "Invalid", "message": "spec: Invalid"})
+
+
+def denied(world: World) -> None:
+    world.proxy.fails(".*", world.chance.choice((401, 403)), times=3, body={"message": "no"})
+
+
+def hangs_up(world: World) -> None:
+    world.proxy.fails(".*", times=world.chance.randint(1, 4))
+
+
+def loses_an_answer(world: World) -> None:
+    world.proxy.fails("(POST|PATCH|DELETE) .*", after=True)
+
+
+def is_empty_by_mistake(world: World) -> None:
+    nothing = {"kind": "List", "metadata": {"resourceVersion": "1"}, "items": []}
+    world.proxy.fails("GET /api/v1/(pods|configmaps|nodes)\\?limit", line=nothing)
+
+
+def forgets(world: World) -> None:
+    gone = {"type": "ERROR", "object": {"kind": "Status", "code": 410, "message": "too old"}}
+    world.proxy.fails("GET .*watch=true", line=gone)
+
+
+def worker_dies(world: World) -> None:
+    world.fuse.calls, world.fuse.after = world.chance.randint(1, 12), world.chance.random() < 0.5
+
+
+def agent_dies(world: World) -> None:
+    world.kill_agent()
+
+
+def node_loses_power(world: World) -> None:
+    world.nodes.power(world.chance.choice(world.names[1:]), on=False)  # a neighbour lives
+
+
+def nodes_have_power(world: World) -> None:
+    for name in world.names:
+        world.nodes.power(name, on=True)
+
+
+def plugin_reports_fewer(world: World) -> None:
+    world.nodes.give(world.chance.choice(world.names), **{"nvidia.com/gpu": 0})
+
+
+def plugin_reports_all(world: World) -> None:
+    for name in world.names:
+        world.nodes.give(name, **{"nvidia.com/gpu": 1, "nvidia.com/mig-1g.10gb": 14})
+
+
+def somebody_deletes(world: World) -> None:
+    """An administrator deletes one thing of ours by hand."""
+    kind = world.chance.choice(
+        ("/api/v1/pods", "/api/v1/configmaps", "/apis/apps/v1/statefulsets", "/api/v1/services")
+    )
+    if found := _ours(world, kind):
+        _try(world, "DELETE", kind, world.chance.choice(found))
+
+
+def pod_is_evicted(world: World) -> None:
+    if found := _ours(world, "/api/v1/pods"):
+        pod = world.chance.choice(found)["metadata"]
+        eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod["name"]}}
+        _say(world, "POST", f"/api/v1/namespaces/{pod['namespace']}/pods/{pod['name']}/eviction", eviction)
+
+
+def somebody_edits(world: World) -> None:
+    """Somebody scales a lease away by hand."""
+    if found := _ours(world, "/apis/apps/v1/statefulsets"):
+        meta = world.chance.choice(found)["metadata"]
+        path = f"/apis/apps/v1/namespaces/{meta['namespace']}/statefulsets/{meta['name']}"
+        try:
+            world.plane.api.patch(path, {"spec": {"replicas": 0}})
+        except Refused:
+            return
+
+
+def namespace_is_deleted(world: World) -> None:
+    if found := world.plane.api.items("/api/v1/namespaces", labelSelector="gpubroker.dev/project"):
+        _say(world, "DELETE", f"/api/v1/namespaces/{world.chance.choice(found)['metadata']['name']}")
+
+
+def server_dies(world: World) -> None:
+    world.plane.kill(API)
+    for _ in range(3):
+        world.turn()
+    world.plane.restart(API)
+
+
+def memory_hangs(world: World) -> None:
+    """etcd stands still for a moment."""
+    world.plane.pause(ETCD)
+    for _ in range(2):
+        world.turn()
+    world.plane.resume(ETCD)
+
+
+def _ours(world: World, kind: str) -> list[Object]:
+    return world.plane.api.items(kind, labelSelector="gpubroker.dev/lease")
+
+
+def _try(world: World, method: str, kind: str, thing: Object) -> None:
+    meta = thing["metadata"]
+    root, _, plural = kind.rpartition("/")
+    _say(world, method, f"{root}/namespaces/{meta['namespace']}/{plural}/{meta['name']}")
+
+
+def _say(world: World, method: str, path: str, body: object = None) -> None:
+    """Do something by hand that may fail because it happened already."""
+    try:
+        world.plane.api.say(method, path, body)
+    except Refused:
+        return
+
+
+# How often each is drawn, of a thousand.
+STEPS: dict[Step, float] = {
+    passes: 480,
+    asks: 150,
+    asks_for_a_batch: 20,
+    ends: 70,
+    conflict: 40,
+    busy: 30,
+    over_quota: 15,
+    invalid: 8,
+    denied: 10,
+    hangs_up: 30,
+    loses_an_answer: 30,
+    is_empty_by_mistake: 10,
+    forgets: 15,
+    worker_dies: 40,
+    agent_dies: 4,
+    node_loses_power: 2,
+    nodes_have_power: 10,
+    plugin_reports_fewer: 3,
+    plugin_reports_all: 12,
+    somebody_deletes: 15,
+    pod_is_evicted: 8,
+    somebody_edits: 4,
+    namespace_is_deleted: 1,
+    server_dies: 1.5,
+    memory_hangs: 1.5,
+}
