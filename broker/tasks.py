@@ -1,6 +1,6 @@
 """When things happen. A task loads nothing itself: it reads the clock and calls one service."""
 
-from broker.services import reconcile
+from broker.services import examining, knocking, reconcile
 from broker.services.layouts import planning, stepping
 from broker.services.leases import leaving, placing
 from ports import clock, doorbell
@@ -16,6 +16,22 @@ def step(lease_id: str, tenant_id: str) -> None:
 def serve(pool: str) -> None:
     model, _, region = pool.partition("|")
     placing.serve((model, region), now=clock.now())
+
+
+@answering("broker.knock_all")
+def knock_all() -> None:
+    for cluster_id in knocking.clusters_to_knock_at():
+        doorbell.send("broker.knock", cluster_id, "")
+
+
+@answering("broker.knock")
+def knock(cluster_id: str) -> None:
+    knocking.knock(cluster_id, now=clock.now())
+
+
+@answering("broker.examine")
+def examine(cluster_id: str) -> None:
+    examining.carry_out(cluster_id, now=clock.now())
 
 
 @answering("broker.leave")

@@ -275,6 +275,7 @@ CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_BEAT_SCHEDULE = {
     "sweep": {"task": "broker.sweep", "schedule": 5.0, "options": {"expires": 5}},
+    "knock": {"task": "broker.knock_all", "schedule": 15.0, "options": {"expires": 15}},
     "sweep-all": {"task": "broker.sweep_all", "schedule": 240.0, "options": {"expires": 240}},
     "rate": {"task": "billing.rate", "schedule": 30.0, "options": {"expires": 30}},
     "tidy": {"task": "tenants.tidy", "schedule": 3600.0, "options": {"expires": 3600}},

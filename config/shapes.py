@@ -39,6 +39,11 @@ SHAPES = {
     "quarantined": Shape("failed", "bad"),
     "unreachable": Shape("warn", "wait"),
     "lost": Shape("failed", "bad"),
+    # what an examination finds
+    "ok": Shape("active", "ok"),
+    "warn": Shape("warn", "wait"),
+    "bad": Shape("failed", "bad"),
+    "unknown": Shape("released", "gone"),
     # nodes that are cut anew
     "planned": Shape("requested", "wait"),
     "labelling": Shape("provisioning", "work"),

@@ -1,5 +1,5 @@
 from broker.models.allocations import Allocation
-from broker.models.clusters import ClusterCredential, ClusterObject, ClusterWatch
+from broker.models.clusters import ClusterCredential, ClusterObject, ClusterWatch, Examination
 from broker.models.inventory import (
     Cluster,
     Gpu,
@@ -22,6 +22,7 @@ __all__ = [
     "ClusterCredential",
     "ClusterObject",
     "ClusterWatch",
+    "Examination",
     "Gpu",
     "GpuModel",
     "Health",

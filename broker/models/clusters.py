@@ -18,6 +18,21 @@ class ClusterCredential(models.Model):
         return f"credentials of {self.cluster_id}"
 
 
+class Examination(models.Model):
+    """The last examination of a cluster: asked for by an operator, done by a worker."""
+
+    cluster = models.OneToOneField(
+        Cluster, primary_key=True, on_delete=models.CASCADE, related_name="examination"
+    )
+    asked_at = models.DateTimeField()
+    asked_by = models.CharField(max_length=254, blank=True, default="")
+    done_at = models.DateTimeField(null=True)
+    findings = models.JSONField(default=list)  # of the last one that was done
+
+    def __str__(self) -> str:
+        return f"examination of {self.cluster_id}"
+
+
 class ClusterObject(models.Model):
     """One object of ours as the cluster's agent last saw it. The cluster is the truth; this spares asking it."""
 

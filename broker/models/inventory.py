@@ -55,6 +55,7 @@ class Cluster(models.Model):
     silent_since = models.DateTimeField(null=True)  # nothing new is placed in a cluster that does not answer
     silent_why = models.CharField(max_length=200, blank=True, default="")
     halted = models.CharField(max_length=200, blank=True, default="")  # why its inventory waits for a person
+    believes = models.BooleanField(default=False)  # a person said that what is missing from it is really gone
     # Whether its owner lets two tenants share one card of class soft or none.
     shares_soft_cards = models.BooleanField(default=False)
     # Whether nodes whose cut is fixed are cut anew for what is asked for, without anybody's yes to each plan.

@@ -2,10 +2,15 @@
 
 from django.urls import path
 
-from broker.portal import clusters, layouts, nodes, waiting
+from broker.portal import clusters, doctor, layouts, nodes, waiting
 
 urlpatterns = [
     path("ops/clusters/", clusters.clusters, name="ops-clusters"),
+    path("ops/clusters/add/", doctor.add, name="ops-cluster-add"),
+    path("ops/clusters/<str:pk>/doctor/", doctor.doctor, name="ops-doctor"),
+    path("ops/clusters/<str:pk>/doctor/again/", doctor.again, name="ops-doctor-again"),
+    path("ops/clusters/<str:pk>/credentials/", doctor.credentials, name="ops-credentials"),
+    path("ops/clusters/<str:pk>/believe/", doctor.believe, name="ops-believe"),
     path("ops/clusters/<str:pk>/layouts/", layouts.layouts, name="ops-layouts"),
     path("ops/clusters/<str:pk>/layouts/plan/", layouts.plan, name="ops-layouts-plan"),
     path("ops/layouts/<str:pk>/", layouts.change, name="ops-layout"),

@@ -17,6 +17,7 @@ from tenants.services import audit
 from tenants.services.actors import SYSTEM, Actor
 
 GONE = "its node no longer reports it"
+FEW = 8  # cards: a machine may vanish unasked
 
 
 @transaction.atomic
@@ -80,9 +81,17 @@ def _keep(cluster: Cluster, kubeconfig: Mapping[str, Any], now: datetime) -> Non
 def take_inventory(cluster: Cluster, found: Iterable[NodeFound], *, now: datetime) -> list[str]:
     """Bring nodes and cards in line with what a cluster reports; return what of it cannot be sold, and why.
 
-    What is no longer reported is taken out of the pool and never deleted: leases may stand on it.
+    What is no longer reported is taken out of the pool and never deleted: leases may stand on it. A list from which
+    much is missing at once is believed only when a person says so.
     """
+    found = list(found)
+    if why := _unbelievable(cluster, found):
+        Cluster.objects.filter(pk=cluster.pk).exclude(halted=why).update(halted=why, version=F("version") + 1)
+        return [why]
+    Cluster.objects.filter(pk=cluster.pk).exclude(halted="").update(halted="", version=F("version") + 1)
     problems = []
+    for node in Node.objects.filter(cluster=cluster).exclude(name__in=[each.name for each in found]):
+        _miss(node, set(), now)
     for each in sorted(found, key=lambda node: node.name):
         node, _ = Node.objects.get_or_create(cluster=cluster, name=each.name, defaults={"state_since": now})
         if node.gpus.exclude(closed_since=None).exists():
@@ -92,6 +101,31 @@ def take_inventory(cluster: Cluster, found: Iterable[NodeFound], *, now: datetim
         _miss(node, {card.index for card in each.cards}, now)
         problems += [f"{each.name}: {problem}" for problem in each.problems]
     return problems
+
+
+def _unbelievable(cluster: Cluster, found: list[NodeFound]) -> str:
+    """Say how much a list would take out of the pool at once; empty when that is little enough to be true."""
+    cards = Gpu.objects.filter(node__cluster=cluster, health=Health.HEALTHY, closed_since=None)
+    known = set(cards.values_list("node__name", "index"))
+    gone = known - {(node.name, card.index) for node in found for card in node.cards}
+    believed = Cluster.objects.filter(pk=cluster.pk, believes=True).update(believes=False)
+    if believed or len(gone) <= FEW or len(gone) * 2 <= len(known):
+        return ""
+    return f"It reports only {len(known) - len(gone)} of {len(known)} cards: mind whether that can be true."
+
+
+@transaction.atomic
+def believe(cluster: Cluster, *, why: str, actor: Actor, now: datetime) -> None:
+    """Let the next inventory be taken as it is, however much is missing from it."""
+    Cluster.objects.filter(pk=cluster.pk).update(believes=True, version=F("version") + 1)
+    audit.record(
+        "cluster.believe",
+        actor=actor,
+        now=now,
+        subject_id=cluster.pk,
+        subject_label=cluster.name,
+        reason=why,
+    )
 
 
 def _take(node: Node, found: CardFound, now: datetime) -> None:

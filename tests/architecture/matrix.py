@@ -364,6 +364,12 @@ ROWS: dict[str, Row] = {
     "ops/cards/<str:pk>/quarantine/": ops(thing="gpu", GET=STAFF, POST=STAFF),
     "ops/cards/<str:pk>/return/": ops(thing="gpu", GET=STAFF, POST=STAFF),
     "ops/clusters/": ops(GET=STAFF),
+    "ops/clusters/add/": ops(GET=STAFF, POST=STAFF),
+    "ops/clusters/<str:pk>/doctor/": ops(thing="cluster", GET=STAFF),
+    **{
+        f"ops/clusters/<str:pk>/{step}/": ops(thing="cluster", GET=STAFF, POST=STAFF)
+        for step in ("doctor/again", "credentials", "believe")
+    },
     "ops/clusters/<str:pk>/layouts/": ops(thing="cluster", GET=STAFF),
     "ops/clusters/<str:pk>/layouts/plan/": ops(thing="cluster", GET=STAFF, POST=STAFF),
     "ops/layouts/<str:pk>/": ops(thing="layout change", GET=STAFF),
