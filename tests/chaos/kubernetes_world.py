@@ -23,6 +23,7 @@ from tests.controlplane.nodes import GpuNode, Nodes
 from tests.controlplane.plane import ControlPlane
 from tests.world import OPERATOR, Home, Life, home, work
 
+IMAGE_THAT_RUNS = "registry.example/acts:hang-0s"
 REGION, UNITS = "eu-north", 12
 NODE = GpuNode(cards=3, cut=2, mig={"1g.10gb": 14})
 SWEEP_S, SWEEP_ALL_S = 5.0, 30.0

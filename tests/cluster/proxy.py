@@ -57,7 +57,11 @@ class Proxy:
         self._server.daemon_threads = True
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(plane.folder / "server.crt", plane.folder / "server.key")
-        self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
+        self._server.socket = context.wrap_socket(
+            self._server.socket,
+            server_side=True,
+            do_handshake_on_connect=False,  # by each request's own thread: one that stalls holds up nobody
+        )
         self.kubeconfig = json.loads(json.dumps(kubeconfig))
         self.kubeconfig["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{self._server.server_port}"
 

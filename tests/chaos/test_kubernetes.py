@@ -1,0 +1,55 @@
+"""The long random life on a real control plane, in short: `python -m tests.chaos.kubernetes` lives the long one."""
+
+from typing import Any
+
+import pytest
+from cryptography.fernet import Fernet
+
+from broker.models import Lease
+from tests.chaos import kubernetes_checks as checks
+from tests.chaos.kubernetes import live
+from tests.chaos.kubernetes_faults import STEPS, server_dies
+from tests.chaos.kubernetes_world import IMAGE_THAT_RUNS, World
+from tests.controlplane.fixtures import OwnControlPlane
+
+pytestmark = [pytest.mark.cluster, pytest.mark.django_db, pytest.mark.timeout(600)]
+SEED = 20261121
+
+
+@pytest.fixture(autouse=True)
+def _keys(settings: Any) -> None:
+    settings.CREDENTIAL_KEYS = Fernet.generate_key().decode()
+
+
+def test_two_hundred_random_steps_leave_nothing_and_lose_nothing(own_control_plane: OwnControlPlane) -> None:
+    report = live(own_control_plane(), steps=200, seed=SEED)
+    assert report.is_clean, report
+    assert report.steps == 200
+    assert sum(report.leases.values()) > 5
+    assert len(report.done) > 10
+
+
+def test_every_fault_is_drawn_in_ten_thousand_steps() -> None:
+    assert min(STEPS.values()) / sum(STEPS.values()) * 10_000 >= 9
+    assert server_dies in STEPS
+
+
+def test_the_checks_see_what_they_are_there_for(own_control_plane: OwnControlPlane) -> None:
+    """A lease that nobody ends is found in the cluster and in the books."""
+    plane = own_control_plane()
+    witness = checks.Witness(plane.api)
+    witness.start()
+    with World(plane, SEED) as world:
+        world.ask(IMAGE_THAT_RUNS, "1g.10gb", max_duration_s=3600)
+        while not Lease.objects.filter(state="active").exists():
+            world.turn()
+        left = checks.leaked(world)
+        assert any("pods" in each for each in left)
+        assert any("place of" in each for each in left)
+        assert any("units of" in each for each in left)
+        assert checks.overshoot(world) == 0
+        (lease,) = world.leases("active")
+        Lease.objects.filter(pk=lease.pk).update(quantity=100)
+        assert checks.overshoot(world) == 1
+        assert lease.pk in witness.since
+    witness.over.set()
