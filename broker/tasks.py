@@ -1,6 +1,6 @@
 """When things happen. A task loads nothing itself: it reads the clock and calls one service."""
 
-from broker.services import examining, knocking, reconcile
+from broker.services import examining, knocking, orphans, reconcile
 from broker.services.layouts import planning, stepping
 from broker.services.leases import leaving, placing
 from ports import clock, doorbell
@@ -52,7 +52,7 @@ def sweep_all(_subject: str = "") -> None:
     """Look at every live lease, at how nodes are cut, and at what the cluster runs without a lease."""
     for hint in (*reconcile.all_live(), *planning.clusters_to_plan()):
         doorbell.send(*hint)
-    reconcile.remove_orphans(now=clock.now())
+    orphans.remove_all(now=clock.now())
 
 
 @answering("broker.recut")

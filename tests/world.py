@@ -18,7 +18,7 @@ from django.db import connection
 
 from broker.domain.states import EndReason, LeaseState
 from broker.models import Allocation, Gpu, Lease, Node, NodeState, Offering, OfferingState, Transition
-from broker.services import catalogue, inventory, reconcile
+from broker.services import catalogue, inventory, orphans, reconcile
 from broker.services.inventory import Rack
 from broker.services.layouts import planning, stepping
 from broker.services.leases import ending, leaving, placing
@@ -229,7 +229,7 @@ def work(task: str, subject: str, tenant_id: str, *, now: datetime) -> None:
     elif task == "broker.sweep_all":
         for hint in reconcile.all_live():
             work(*hint, now=now)
-        reconcile.remove_orphans(now=now)
+        orphans.remove_all(now=now)
     else:
         raise LookupError(f"nobody answers to {task}")
 

@@ -13,6 +13,7 @@ from broker.models.inventory import (
 from broker.models.layouts import LayoutChange, LayoutStep
 from broker.models.leases import Lease, StaleLease
 from broker.models.offerings import Offering, OfferingState
+from broker.models.orphans import Installation, Orphan, our_mark
 from broker.models.simulated import SimulatedNode, SimulatedPod
 from broker.models.transitions import Transition
 
@@ -26,6 +27,7 @@ __all__ = [
     "Gpu",
     "GpuModel",
     "Health",
+    "Installation",
     "InventoryChange",
     "LayoutChange",
     "LayoutPolicy",
@@ -35,8 +37,10 @@ __all__ = [
     "NodeState",
     "Offering",
     "OfferingState",
+    "Orphan",
     "SimulatedNode",
     "SimulatedPod",
     "StaleLease",
     "Transition",
+    "our_mark",
 ]

@@ -54,6 +54,8 @@ class Cluster(models.Model):
     )  # of its kube-system, when it was first reached
     silent_since = models.DateTimeField(null=True)  # nothing new is placed in a cluster that does not answer
     silent_why = models.CharField(max_length=200, blank=True, default="")
+    # Another cluster or an old state of it answers in its place: until a person speaks nothing it says is believed.
+    frozen = models.CharField(max_length=200, blank=True, default="")
     halted = models.CharField(max_length=200, blank=True, default="")  # why its inventory waits for a person
     believes = models.BooleanField(default=False)  # a person said that what is missing from it is really gone
     # Whether its owner lets two tenants share one card of class soft or none.
@@ -93,6 +95,7 @@ class GpuQuerySet(models.QuerySet["Gpu"]):
             node__state=NodeState.READY,
             closed_since=None,
             node__cluster__silent_since=None,
+            node__cluster__frozen="",
         )
 
 

@@ -31,3 +31,7 @@ def allocation_id() -> str:
 
 def layout_change_id() -> str:
     return ids.new("lch")
+
+
+def installation_id() -> str:
+    return ids.new("ins")

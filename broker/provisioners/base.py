@@ -1,9 +1,12 @@
 """What every provisioner promises. The simulated one and Kubernetes pass the same behaviour tests."""
 
+import re
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
+
+ORDER = re.compile(r"l-([0-9a-z]+)-g(\d{1,9})", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,7 @@ class Order:
     profile: str = ""
     isolation: str = ""
     price_class: str = ""
+    frozen: str = ""  # why nothing is asked of that cluster
     paid_until: datetime | None = None  # nothing runs on after this, even if nobody is left to stop it
 
 
@@ -91,7 +95,7 @@ class Provisioner(Protocol):
         """Take it down; GONE only once that is confirmed."""
 
     def names(self) -> list[str]:
-        """Name all of ours that is there, whether or not a lease accounts for it."""
+        """Name all that this installation made and is still there, whether or not a lease accounts for it."""
 
     def remove_named(self, name: str, *, now: datetime) -> None:
         """Take down what belongs to no lease."""
@@ -100,3 +104,9 @@ class Provisioner(Protocol):
 def order_name(lease_id: str, generation: int) -> str:
     """Name the cluster's object for one generation of a lease: the same for ever, never another's."""
     return f"l-{lease_id.removeprefix('lse_')}-g{generation}"
+
+
+def order_parts(name: str) -> tuple[str, int]:
+    """Return the lease and the generation that an order's name tells of; of what was never one, no lease at all."""
+    found = ORDER.fullmatch(name)
+    return (f"lse_{found[1]}", int(found[2])) if found else ("", 0)

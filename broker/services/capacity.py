@@ -24,7 +24,7 @@ SELECT g.id, n.id, n.name, c.name, g.index, c.shares_soft_cards, g.gpu_model_id,
        g.layout_policy, g.fixed_layout
   FROM broker_gpu g JOIN broker_node n ON n.id = g.node_id JOIN broker_cluster c ON c.id = n.cluster_id
  WHERE g.health = 'healthy' AND n.state = 'ready' AND g.closed_since IS NULL
-   AND c.silent_since IS NULL
+   AND c.silent_since IS NULL AND c.frozen = ''
    AND (%(model)s = '' OR (g.gpu_model_id = %(model)s AND c.region = %(region)s))
  ORDER BY c.name, n.name, g.index
 """

@@ -9,6 +9,7 @@ from django.utils.module_loading import import_string
 
 from broker.models import Cluster
 from broker.provisioners.base import Order, Provisioner
+from broker.provisioners.frozen import FrozenProvisioner
 
 
 @cache
@@ -28,11 +29,16 @@ def simulated() -> Provisioner:
 
 def provisioner_of(order: Order) -> Provisioner:
     """Return the provisioner of the cluster an order was placed in."""
+    if order.frozen:
+        return FrozenProvisioner(order.frozen)
     path = settings.PROVISIONERS.get(order.provisioner)
     return _of_cluster(path, order.cluster) if path else simulated()
 
 
-def provisioners() -> list[Provisioner]:
-    """Return one for every cluster that has its own, and the one that all others share."""
-    own = Cluster.objects.filter(provisioner__in=settings.PROVISIONERS).order_by("id")
-    return [simulated()] + [_of_cluster(settings.PROVISIONERS[each.provisioner], each.pk) for each in own]
+def by_cluster() -> list[tuple[str | None, Provisioner]]:
+    """Return the provisioner of every cluster that has its own, and under None the one that all others share."""
+    own = Cluster.objects.filter(provisioner__in=settings.PROVISIONERS, frozen="").order_by("id")
+    return [
+        (None, simulated()),
+        *((each.pk, _of_cluster(settings.PROVISIONERS[each.provisioner], each.pk)) for each in own),
+    ]

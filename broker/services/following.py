@@ -8,16 +8,17 @@ import msgspec
 import structlog
 from django.db import connection
 
-from broker.models import Cluster, ClusterObject, Node, NodeState
+from broker.models import Cluster, ClusterObject, ClusterWatch, Node, NodeState
 from broker.provisioners.base import Unanswered
 from broker.provisioners.kubernetes import labels, objects, refusals
 from broker.provisioners.kubernetes.cluster import Way, kubeconfig_of, way_into
 from broker.provisioners.kubernetes.finding import order_of
+from broker.provisioners.kubernetes.identity import changed, older
 from broker.provisioners.kubernetes.kinds import BY_NAME, CONFIG_MAP, NODE, POD, Kind
 from broker.provisioners.kubernetes.objects import read
 from broker.provisioners.kubernetes.reflector import Reflector
 from broker.provisioners.kubernetes.sink import Found, Waiting
-from broker.services import fencing, joining, sightings
+from broker.services import fencing, freezing, joining, sightings
 from broker.services.sightings import Sighting
 from ports import clock
 
@@ -46,13 +47,18 @@ class Agent:
             for kind, (marks, _) in FOLLOWED.items()
         ]
         self._inventory_at = self._return_at = 0.0
+        self.frozen = False  # it is no longer the cluster we knew: whoever follows it begins anew
 
     def follow(self, going: Callable[[], bool]) -> None:
-        """Follow until told to stop."""
-        threads = [Thread(target=each.follow, args=(going,), daemon=True) for each in self.reflectors]
+        """Follow until told to stop, or until the cluster is frozen."""
+
+        def reflecting() -> bool:
+            return going() and not self.frozen
+
+        threads = [Thread(target=each.follow, args=(reflecting,), daemon=True) for each in self.reflectors]
         for thread in threads:
             thread.start()
-        while going():
+        while reflecting():
             self.turn()
 
     def turn(self, patience_s: float = 1.0) -> None:
@@ -62,6 +68,7 @@ class Agent:
         if moment >= self._return_at:
             self._return_at = moment + RETURN_S
             self._kubeconfig = kubeconfig_of(self.cluster.pk)
+            self.frozen = self.frozen or freezing.is_frozen(self.cluster.pk)
             self._bring_back(clock.now())
         if moment >= self._inventory_at:
             self._inventory_at = moment + INVENTORY_S
@@ -72,7 +79,12 @@ class Agent:
         pending: list[Sighting] = []
         reached: dict[Kind, int] = {}
         for found in batch:
-            seen = [_sighting(found.kind, item, gone=found.how == "DELETED") for item in found.items]
+            if self.frozen:
+                return
+            if found.how == "LISTED" and (why := older(found.version, self._reached(found.kind))):
+                self._freeze(why)
+                return
+            seen = [self._sighting(found.kind, item, gone=found.how == "DELETED") for item in found.items]
             if found.how == "LISTED":
                 sightings.note(self.cluster, pending, now=now)
                 pending = []
@@ -85,6 +97,32 @@ class Agent:
         sightings.note(self.cluster, pending, now=now)
         for kind, version in reached.items():
             sightings.heard(self.cluster, kind.name, version=version, now=now)
+
+    def _sighting(self, kind: Kind, item: objects.Raw, *, gone: bool) -> Sighting:
+        thing = read(item, objects.Thing)
+        meta, marks = thing.metadata, thing.metadata.labels
+        ours = labels.fit(
+            marks, {labels.INSTALLATION: self.way.installation}
+        )  # else a neighbour's, seen for its node
+        return Sighting(
+            kind=kind.name,
+            namespace=meta.namespace,
+            name=meta.name,
+            uid=meta.uid,
+            version=int(meta.resource_version),
+            lease_id=marks.get(labels.LEASE, "") if ours else "",
+            tenant_id=marks.get(labels.TENANT, "") if ours else "",
+            order_name=order_of(thing) if ours else "",
+            body=None if gone else msgspec.to_builtins(read(item, FOLLOWED[kind][1])),
+        )
+
+    def _reached(self, kind: Kind) -> int:
+        watch = ClusterWatch.objects.filter(cluster=self.cluster, kind=kind.name).first()
+        return watch.version if watch else 0
+
+    def _freeze(self, why: str) -> None:
+        freezing.freeze(self.cluster.pk, why)
+        self.frozen = True
 
     def _see_nodes(self, found: Found, now: datetime) -> None:
         known = dict(Node.objects.filter(cluster=self.cluster).values_list("name", "state"))
@@ -109,6 +147,9 @@ class Agent:
     def _take_inventory(self, now: datetime) -> None:
         api = self.way.transport.within()
         try:
+            if (joined := self.way.uid()) and (why := changed(api, joined, 0)):
+                self._freeze(why)
+                return
             nodes = [read(item, objects.Node) for item in api.list_all(NODE)[0]]
             slices = [read(item, objects.ResourceSlice) for item in self._slices()]
         except (Unanswered, refusals.Refusal) as silence:
@@ -133,19 +174,3 @@ def lead(cluster: Cluster) -> bool:
 def _is_heard(node: objects.Node) -> bool:
     ready = node.condition("Ready")
     return ready is None or ready.status != "Unknown"
-
-
-def _sighting(kind: Kind, item: objects.Raw, *, gone: bool) -> Sighting:
-    thing = read(item, objects.Thing)
-    meta, marks = thing.metadata, thing.metadata.labels
-    return Sighting(
-        kind=kind.name,
-        namespace=meta.namespace,
-        name=meta.name,
-        uid=meta.uid,
-        version=int(meta.resource_version),
-        lease_id=marks.get(labels.LEASE, ""),
-        tenant_id=marks.get(labels.TENANT, ""),
-        order_name=order_of(thing),
-        body=None if gone else msgspec.to_builtins(read(item, FOLLOWED[kind][1])),
-    )

@@ -12,6 +12,7 @@ from broker.provisioners.kubernetes.kinds import NAMESPACE, Ref
 from broker.provisioners.kubernetes.objects import Thing, read
 from broker.provisioners.kubernetes.refusals import Refusal
 from broker.provisioners.kubernetes.transport import Transport
+from broker.services import freezing
 
 log = structlog.get_logger(__name__)
 PATIENCE_S = 5.0
@@ -33,7 +34,9 @@ def knock(cluster_id: str, *, now: datetime) -> None:
         return
     if cluster.uid and uid != cluster.uid:
         # Whatever it says about our leases it says about others of their names.
-        _silent(cluster, f"another cluster answers in its place: {uid[:8]}, not {cluster.uid[:8]}", now)
+        why = f"another cluster answers in its place: {uid[:8]}, not {cluster.uid[:8]}"
+        _silent(cluster, why, now)
+        freezing.freeze(cluster.pk, why)
     elif cluster.silent_since or not cluster.uid:
         changed = {"uid": uid, "silent_since": None, "silent_why": "", "version": F("version") + 1}
         Cluster.objects.filter(pk=cluster.pk).update(**changed)

@@ -11,7 +11,7 @@ from django.db.models import F, Q
 
 from broker.domain.states import Condition, EndReason, LeaseState
 from broker.models import Lease, StaleLease
-from broker.provisioners.base import Observation, Order, Provisioner, Seen, Unanswered, order_name
+from broker.provisioners.base import Observation, Order, Seen, Unanswered
 from broker.services import clusters
 from broker.services.capacity import pool_of
 from broker.services.layouts import stepping
@@ -304,23 +304,3 @@ def _queues() -> list[Hint]:
     """Return a look at every pool in which somebody waits."""
     pools = Lease.objects.filter(state=S.QUEUED).values_list("offering__gpu_model", "offering__region")
     return [("broker.serve", f"{model}|{region}", "") for model, region in pools.distinct().order_by()]
-
-
-def remove_orphans(*, now: datetime) -> int:
-    """Take down whatever the cluster runs that no live lease accounts for; return how many."""
-    return sum(_remove_orphans_of(provisioner, now) for provisioner in clusters.provisioners())
-
-
-def _remove_orphans_of(provisioner: Provisioner, now: datetime) -> int:
-    try:
-        there = provisioner.names()
-        # Looked up after the cluster was: what was made in between cannot be mistaken for an orphan.
-        with as_sweep():
-            held = Lease.objects.holding().values_list("id", "generation")
-            live = {order_name(lease_id, generation) for lease_id, generation in held}
-        orphans = [name for name in there if name not in live]
-        for name in orphans:
-            provisioner.remove_named(name, now=now)
-    except Unanswered:  # another cluster's orphans need not wait for this one
-        return 0
-    return len(orphans)

@@ -7,9 +7,12 @@ from typing import Any
 
 from django.db import connection, transaction
 from django.db.backends.postgresql.psycopg_any import Jsonb
+from django.db.models import Max, Min
 
 from broker.models import Cluster, ClusterObject, ClusterWatch
 from ports import doorbell
+
+SILENT_S = 60.0  # of some kind or other a server speaks more often than that, however little happens
 
 
 @dataclass(frozen=True)
@@ -93,6 +96,34 @@ def lag_s(cluster: Cluster, *, now: datetime) -> float | None:
     """Return for how long the quietest watch has heard nothing; None before the first word."""
     moments = list(ClusterWatch.objects.filter(cluster=cluster).values_list("heard_at", flat=True))
     return max((now - moment).total_seconds() for moment in moments) if moments else None
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """How a Kubernetes cluster is followed."""
+
+    cluster_id: str
+    cluster: str
+    lag_s: float | None  # for how long the quietest watch has heard nothing; None: nobody ever followed it
+    heard_at: datetime  # the last word on any watch, or when the cluster joined
+    silent: bool
+
+
+def agents(*, now: datetime) -> list[Agent]:
+    """Return how every Kubernetes cluster is followed; one query."""
+    rows = Cluster.objects.filter(provisioner="kubernetes").annotate(
+        heard=Max("watches__heard_at"), quietest=Min("watches__heard_at")
+    )
+    return [
+        Agent(
+            each.pk,
+            each.name,
+            (now - each.quietest).total_seconds() if each.quietest else None,
+            heard := each.heard or each.created_at,
+            (now - heard).total_seconds() > SILENT_S,
+        )
+        for each in rows.order_by("name")
+    ]
 
 
 def _lease_of(old: ClusterObject) -> tuple[str, str, str]:

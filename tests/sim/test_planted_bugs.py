@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from broker.models import leases, moving
-from broker.services import reconcile
+from broker.services import orphans, reconcile
 from broker.services.leases import ending, placing
 from tests.database import OwnDatabase
 from tests.sim.driver import live_and_rest, simulated
@@ -47,7 +47,7 @@ PLANTED: dict[str, tuple[Any, ModuleType, str, str, str]] = {
         'return "broker.serve", "none|none", ""',
     ),
     "orphans are left running": (
-        reconcile, reconcile, "_remove_orphans_of", "for name in orphans:", "for name in []:"
+        orphans, orphans, "_remove_in", "provisioner.remove_named(orphan.name, now=now)", "pass"
     ),
     "a placement of an older generation is taken for the new one": (
         placing, placing, "_hold", "lease.generation + 1", "lease.generation"

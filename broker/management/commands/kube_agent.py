@@ -1,12 +1,20 @@
-"""`manage.py kube_agent <cluster>`: follow one Kubernetes cluster. A second one waits until the first is gone."""
+"""`manage.py kube_agent [cluster]`: follow one Kubernetes cluster, or every one that has joined or joins.
+
+A second agent of a cluster waits until the first is gone.
+"""
 
 import signal
+from threading import Thread
 from typing import Any
 
 import structlog
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import InterfaceError, connection
+from django.db import OperationalError as DatabaseAway
 
 from broker.models import Cluster
+from broker.provisioners.base import Unanswered
+from broker.services import freezing
 from broker.services.following import Agent, lead
 from ports import clock
 
@@ -15,21 +23,55 @@ WAIT_S = 2.0
 
 
 class Command(BaseCommand):
-    help = "Follow one Kubernetes cluster until told to stop."
+    help = "Follow one Kubernetes cluster, or all of them, until told to stop."
     going = True
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("cluster", help="its name or id")
+        parser.add_argument("cluster", nargs="?", default="", help="its name or id; all, when none is named")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        cluster = _named(options["cluster"])
+        cluster = _named(options["cluster"]) if options["cluster"] else None
         signal.signal(signal.SIGTERM, self._stop)
         signal.signal(signal.SIGINT, self._stop)
-        while self.going and not lead(cluster):
+        if cluster:
+            self.follow(cluster)
+        else:
+            self.follow_all()
+
+    def follow_all(self) -> None:
+        """Have a thread for every cluster, also for those that join later; one that died is replaced."""
+        threads: dict[str, Thread] = {}
+        while self.going:
+            for cluster in self._joined():
+                if cluster.pk not in threads or not threads[cluster.pk].is_alive():
+                    threads[cluster.pk] = Thread(target=self.follow, args=(cluster,), daemon=True)
+                    threads[cluster.pk].start()
             clock.sleep(WAIT_S)
-        if self.going:
+
+    def follow(self, cluster: Cluster) -> None:
+        """Follow one cluster until stopped; what is away or frozen is waited for."""
+        while self.going:
+            try:
+                self._follow(cluster)
+            except (DatabaseAway, InterfaceError, Unanswered) as away:
+                log.warning("agent waits", cluster=cluster.name, because=str(away).strip())
+                connection.close()  # and with it goes the lead
+            if self.going:
+                clock.sleep(WAIT_S)
+        connection.close()
+
+    def _follow(self, cluster: Cluster) -> None:
+        if not freezing.is_frozen(cluster.pk) and lead(cluster):
             log.info("following", cluster=cluster.name)
             Agent(cluster).follow(lambda: self.going)
+
+    def _joined(self) -> list[Cluster]:
+        try:
+            return list(Cluster.objects.filter(provisioner="kubernetes").order_by("id"))
+        except (DatabaseAway, InterfaceError) as away:
+            log.warning("agent waits", because=str(away).strip())
+            connection.close()
+            return []
 
     def _stop(self, *_: Any) -> None:
         self.going = False

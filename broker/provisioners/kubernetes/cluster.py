@@ -5,8 +5,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from django.db.models import Max
+
 from broker.domain.gpu_models import load_models
-from broker.models import Cluster, ClusterCredential, GpuModel
+from broker.models import Cluster, ClusterCredential, ClusterWatch, GpuModel, our_mark
 from broker.provisioners.base import Unanswered
 from broker.provisioners.kubernetes.drivers.base import SliceDriver
 from broker.provisioners.kubernetes.drivers.choosing import driver_named
@@ -20,6 +22,9 @@ class Way:
 
     transport: Transport
     driver: SliceDriver
+    installation: str = ""  # ours: what carries another's mark is left alone
+    uid: Callable[[], str] = str  # of the cluster that joined; empty where nobody has asked it yet
+    reached: Callable[[], int] = int  # the latest of its versions that we have seen
 
 
 def way_into(cluster_id: str, kubeconfig: Callable[[], Mapping[str, Any]] | None = None) -> Way:
@@ -27,7 +32,16 @@ def way_into(cluster_id: str, kubeconfig: Callable[[], Mapping[str, Any]] | None
     cluster = Cluster.objects.get(pk=cluster_id)
     transport = Transport(kubeconfig or (lambda: kubeconfig_of(cluster_id)))
     known = json.dumps({"models": list(GpuModel.objects.order_by("name").values_list("spec", flat=True))})
-    return Way(transport, driver_named(cluster.driver, cluster.driver_options, load_models(known)))
+    driver = driver_named(cluster.driver, cluster.driver_options, load_models(known))
+    return Way(transport, driver, our_mark(), lambda: _uid_of(cluster_id), lambda: _reached(cluster_id))
+
+
+def _uid_of(cluster_id: str) -> str:
+    return Cluster.objects.values_list("uid", flat=True).get(pk=cluster_id)
+
+
+def _reached(cluster_id: str) -> int:
+    return ClusterWatch.objects.filter(cluster=cluster_id).aggregate(last=Max("version"))["last"] or 0
 
 
 def kubeconfig_of(cluster_id: str) -> Mapping[str, Any]:

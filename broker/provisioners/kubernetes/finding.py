@@ -64,7 +64,7 @@ def of_order(api: Api, spec: LeaseSpec) -> Found:
 def is_ours(thing: Thing, spec: LeaseSpec) -> bool:
     """Tell whether an object carries the marks of this generation of this lease."""
     marks = thing.metadata.labels
-    return all(marks.get(name) == value for name, value in labels.of_lease(spec).items())
+    return labels.fit(marks, labels.of_lease(spec))
 
 
 def selector(lease_id: str, generation: int | str) -> str:
@@ -92,15 +92,16 @@ def why_no_pod(api: Api, spec: LeaseSpec) -> str:
     return max(mine, key=lambda said: said.order).message if mine else ""
 
 
-def all_of_ours(api: Api) -> dict[str, list[tuple[Kind, Thing]]]:
-    """Return everything that holds places for leases, whoever's, by the name of its order.
+def all_of_ours(api: Api, installation: str = "") -> dict[str, list[tuple[Kind, Thing]]]:
+    """Return everything of an installation that holds places for leases, whoever's, by the name of its order.
 
     Anchors hold the rest; a controller or pod is listed too, in case its anchor went without it.
     """
     there: dict[str, list[tuple[Kind, Thing]]] = {}
+    ours = f"{labels.OURS},{labels.INSTALLATION}={installation}" if installation else labels.OURS
     for kind, marks in (
-        (CONFIG_MAP, f"{labels.OURS},{labels.ROLE}={labels.ANCHOR_ROLE}"),
-        (POD, labels.OURS),
+        (CONFIG_MAP, f"{ours},{labels.ROLE}={labels.ANCHOR_ROLE}"),
+        (POD, ours),
     ):
         items, _ = api.list_all(kind, labels=marks, metadata_only=True)
         for item in items:

@@ -84,4 +84,4 @@ def _there(api: Api, manifest: Manifest) -> Thing | None:
 
 
 def _has(thing: Thing, marks: Mapping[str, str]) -> bool:
-    return all(thing.metadata.labels.get(name) == value for name, value in marks.items())
+    return labels.fit(thing.metadata.labels, marks)

@@ -24,6 +24,7 @@ from broker.provisioners.kubernetes.finding import (
     selector,
     why_no_pod,
 )
+from broker.provisioners.kubernetes.identity import must_be
 from broker.provisioners.kubernetes.kinds import POD, Kind, Ref
 from broker.provisioners.kubernetes.lasting import deadlines
 from broker.provisioners.kubernetes.making import InTheWay, make_anchor, make_children, mend, put_up_walls
@@ -41,6 +42,7 @@ QUIET = timedelta(
     seconds=4
 )  # after so long without a pod its controller is asked why, and what is missing mended
 WALLS_S = 600.0  # how long a project's walls are trusted to stand as we put them up
+SURE_S = 15.0  # how long a cluster is taken for the one it was
 SOON_S, QUOTA_S = 0.5, 30.0
 
 
@@ -50,12 +52,13 @@ class KubernetesProvisioner:
     def __init__(self, cluster_id: str, way: Way | None = None) -> None:
         self._cluster_id, self._way = cluster_id, way
         self._walls: dict[str, float] = {}  # projects whose walls stand, and since when
+        self._sure_until = 0.0
         self._made: dict[str, str] = {}  # orders all of whose objects were made, and their anchor's uid
 
     def ensure(self, order: Order, *, now: datetime) -> Observation:
         with self._asking() as api:
             try:
-                spec = lease_spec(order)
+                spec = self._spec(order)
                 if order.name not in self._made:
                     self._make(api, order, spec)
                 found = of_order(api, spec)
@@ -78,9 +81,10 @@ class KubernetesProvisioner:
 
     def observe(self, order: Order, *, now: datetime) -> Observation:
         with self._asking() as api:
-            spec = lease_spec(order)
+            spec = self._spec(order)
             found = of_order(api, spec)
             if found.anchor is None or found.ends:
+                self._make_sure(api)
                 return Observation(Seen.GONE, "it is no longer in the cluster")
             self._keep_paid(api, spec, found)
             return self._seen(api, spec, found, now)
@@ -88,8 +92,9 @@ class KubernetesProvisioner:
     def remove(self, order: Order, *, now: datetime) -> Observation:
         with self._asking() as api:
             self._made.pop(order.name, None)
-            found = of_order(api, lease_spec(order))
+            found = of_order(api, self._spec(order))
             if found.is_gone:
+                self._make_sure(api)
                 return Observation(Seen.GONE)
             self._take_down(api, order.lease_id, order.generation, found)
             lost = self._lost(api, [pod.spec.node_name for pod in found.pods])
@@ -97,11 +102,12 @@ class KubernetesProvisioner:
 
     def names(self) -> list[str]:
         with self._asking() as api:
-            return sorted(all_of_ours(api))
+            self._make_sure(api)
+            return sorted(all_of_ours(api, self._way_in.installation))
 
     def remove_named(self, name: str, *, now: datetime) -> None:
         with self._asking() as api:
-            for kind, thing in all_of_ours(api).get(name, ()):
+            for kind, thing in all_of_ours(api, self._way_in.installation).get(name, ()):
                 meta = thing.metadata
                 if kind is POD:
                     self._take_down_orphans(
@@ -116,13 +122,23 @@ class KubernetesProvisioner:
         if self._way is None:
             self._way = way_into(self._cluster_id)
         try:
-            yield self._way.transport.within()
+            api = self._way.transport.within()
+            if clock.monotonic() >= self._sure_until:
+                self._make_sure(api)
+            yield api
         except refusals.Denied as error:
             # Whatever we may not see may well be there: nothing ends because of it.
             log.error("a cluster denies us access", cluster=self._cluster_id, said=str(error))
             raise Unanswered(f"it denies the broker access: {error}", again_in_s=QUOTA_S) from error
         except refusals.Refusal as error:  # somebody else was at it between two calls: look anew
             raise Unanswered(f"it changed meanwhile: {error}", again_in_s=SOON_S) from error
+
+    def _make_sure(self, api: Api) -> None:
+        """Let only the cluster that joined, and no older state of it, say what runs and be told what to do."""
+        joined, reached = self._way_in.uid(), self._way_in.reached()
+        if joined:
+            must_be(api, joined, reached)
+        self._sure_until = clock.monotonic() + SURE_S
 
     def _make(self, api: Api, order: Order, spec: LeaseSpec) -> None:
         driver = self._way_in.driver
@@ -138,6 +154,9 @@ class KubernetesProvisioner:
             self._walls.pop(order.project_id, None)
             raise
         self._made[order.name] = anchor.metadata.uid
+
+    def _spec(self, order: Order) -> LeaseSpec:
+        return lease_spec(order, self._way_in.installation)
 
     @property
     def _way_in(self) -> Way:

@@ -32,6 +32,7 @@ class ProjectSpec:
     project_id: str
     slug: str = ""
     most: Ceilings = field(default_factory=Ceilings)
+    installation: str = ""  # of the product whose project it is
 
 
 @dataclass(frozen=True, slots=True)

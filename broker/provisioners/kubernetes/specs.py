@@ -6,12 +6,12 @@ from broker.provisioners.base import Order
 from broker.provisioners.kubernetes.spec import LeaseSpec, OfferingSpec, ProjectSpec, RouteSpec, SliceSpec
 
 
-def lease_spec(order: Order) -> LeaseSpec:
-    """Say what an order wants of a cluster."""
+def lease_spec(order: Order, installation: str = "") -> LeaseSpec:
+    """Say what an order of an installation wants of a cluster."""
     return LeaseSpec(
         lease_id=order.lease_id,
         generation=order.generation,
-        project=project_spec(order),
+        project=project_spec(order, installation),
         offering=OfferingSpec(
             gpu_model=order.gpu_model,
             profile=order.profile,
@@ -54,6 +54,6 @@ def route_spec(door: str, domain: str) -> RouteSpec | None:
     return RouteSpec(kind, name, domain, namespace or "gateway")
 
 
-def project_spec(order: Order) -> ProjectSpec:
+def project_spec(order: Order, installation: str = "") -> ProjectSpec:
     """Say which project an order belongs to."""
-    return ProjectSpec(tenant_id=order.tenant_id, project_id=order.project_id)
+    return ProjectSpec(tenant_id=order.tenant_id, project_id=order.project_id, installation=installation)

@@ -38,6 +38,7 @@ def order_of(lease: Lease, *, generation: int | None = None) -> Order:
         cluster=cluster.pk if cluster else "",
         domain=cluster.domain if cluster else "",
         door=cluster.door if cluster else "",
+        frozen=cluster.frozen if cluster else "",
         provisioner=cluster.provisioner if cluster else "",
         tenant_id=lease.tenant_id,
         project_id=lease.project_id,

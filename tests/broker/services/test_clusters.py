@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from broker.domain.states import LeaseState
 from broker.models import Cluster
-from broker.provisioners.base import Observation, Order, Seen, Unanswered
+from broker.provisioners.base import Observation, Order, Seen, Unanswered, order_name
 from broker.provisioners.simulated import SimulatedProvisioner
-from broker.services import clusters, reconcile
+from broker.services import clusters, orphans
 from broker.services.leases.orders import order_of
 from tenants.services.walls import as_tenant
 from tests.world import Life, cards, fresh, home, offering
@@ -81,14 +82,16 @@ def test_a_cluster_without_one_of_its_own_is_simulated(life: Life) -> None:
 def test_orphans_are_taken_down_in_every_cluster_that_answers(
     life: Life, remembered: dict[str, Remembered]
 ) -> None:
+    cards(1)
     for name in ("east", "west"):
         made = Cluster.objects.create(
             name=name, region="eu", provisioner="remembered", driver="device_plugin", created_at=life.now
         )
-        clusters._of_cluster(f"{__name__}.Remembered", made.pk).there = [f"l-of-{name}-g1"]  # type: ignore[attr-defined]
+        over = life.lease(home(name), offering(), LeaseState.RELEASED)
+        clusters._of_cluster(f"{__name__}.Remembered", made.pk).there = [order_name(over.pk, 1)]  # type: ignore[attr-defined]
     east, west = remembered.values()
     east.silent = True
-    assert reconcile.remove_orphans(now=life.now) == 1
-    assert (east.there, west.there) == (["l-of-east-g1"], [])
+    assert orphans.remove_all(now=life.now) == 1
+    assert (len(east.there), west.there) == (1, [])
     east.silent = False
-    assert reconcile.remove_orphans(now=life.now) == 1
+    assert orphans.remove_all(now=life.now) == 1

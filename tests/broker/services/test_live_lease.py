@@ -9,7 +9,7 @@ from broker.domain.states import EndReason, LeaseState
 from broker.models import Gpu, Health, Lease, Node, NodeState, SimulatedPod, StaleLease
 from broker.provisioners.base import Observation, Order, Seen, Unanswered
 from broker.provisioners.simulated import SimulatedProvisioner
-from broker.services import clusters, inventory, reconcile
+from broker.services import clusters, inventory, orphans, reconcile
 from broker.services.inventory import Rack
 from broker.services.leases import ending
 from broker.services.reconcile import CLAIM, DEADLY, LOST_AFTER
@@ -399,7 +399,7 @@ def test_a_late_worker_whose_cluster_is_silent_leaves_it_to_the_sweep(life: Life
     life.run()
     assert len(names()) == 1
     cluster.silent = False
-    assert reconcile.remove_orphans(now=life.now) == 1
+    assert orphans.remove_all(now=life.now) == 1
     assert names() == set()
 
 
@@ -441,12 +441,14 @@ def test_with_every_hint_lost_the_sweep_does_it_all(life: Life) -> None:
 
 def test_an_orphan_is_removed_and_what_lives_is_left(life: Life) -> None:
     cards(1)
-    lease = life.lease(home(), offering())
-    SimulatedPod.objects.create(name="l-orphan-g1", created_at=life.now)
-    assert reconcile.remove_orphans(now=life.now) == 1
+    over = life.lease(home(), offering(), S.RELEASED)
+    lease = life.lease(home("Osprey"), offering())
+    assert orphans.remove_all(now=life.now) == 0
+    SimulatedPod.objects.create(name=f"l-{over.pk.removeprefix('lse_')}-g1", created_at=life.now)
+    assert orphans.remove_all(now=life.now) == 1
     life.run(5)
-    assert reconcile.remove_orphans(now=life.now) == 1  # slow to go: counted until it is gone
-    assert reconcile.remove_orphans(now=life.now) == 0
+    assert orphans.remove_all(now=life.now) == 1  # slow to go: counted until it is gone
+    assert orphans.remove_all(now=life.now) == 0
     assert fresh(lease).state == S.ACTIVE
 
 
@@ -454,7 +456,7 @@ def test_a_pod_of_an_older_generation_is_an_orphan(life: Life) -> None:
     cards(1)
     lease = life.lease(home(), offering())
     SimulatedPod.objects.create(name=f"l-{lease.pk.removeprefix('lse_')}-g1", created_at=life.now)
-    assert reconcile.remove_orphans(now=life.now) == 1
+    assert orphans.remove_all(now=life.now) == 1
 
 
 def test_the_great_sweep_looks_at_all_that_lives(life: Life) -> None:
