@@ -91,5 +91,5 @@ class Disturbed:
         ]:
             assert time.monotonic() < end, self.history.stuck()
             for lease in ids:
-                self.client.insist("POST", f"leases/{lease}/release", heard=[])
+                self.client.insist("POST", f"leases/{lease}/release", key=f"tidy-{lease}", heard=[])
             time.sleep(0.3)
