@@ -23,7 +23,7 @@ from tests.chaos.kubernetes_faults import STEPS, nodes_have_power, plugin_report
 from tests.chaos.kubernetes_world import World
 from tests.controlplane.plane import ControlPlane
 
-LOOK_EVERY, TELL_EVERY, SETTLE_S = 50, 500, 240.0
+LOOK_EVERY, TELL_EVERY, SETTLE_S = 50, 250, 240.0
 
 
 @dataclass
@@ -34,6 +34,7 @@ class Report:
     steps: int = 0
     took_s: float = 0.0
     done: Counter[str] = field(default_factory=Counter)
+    seconds_in: Counter[str] = field(default_factory=Counter)
     leases: Counter[str] = field(default_factory=Counter)
     refused_by_quota: int = 0
     workers_killed: int = 0
@@ -61,12 +62,15 @@ def live(plane: ControlPlane, *, steps: int, seed: int, within_s: float = 1e9) -
             (step,) = world.chance.choices(kinds, weights)
             report.done[step.__name__] += 1
             report.steps += 1
+            since = time.monotonic()
             step(world)
             world.turn()
+            report.seconds_in[step.__name__] += round(time.monotonic() - since, 3)  # type: ignore[assignment]
             if report.steps % LOOK_EVERY == 0:
                 report.quota_overshoots += checks.overshoot(world)
             if report.steps % TELL_EVERY == 0:
-                print(f"{report.steps} steps, {time.monotonic() - began:.0f} s", flush=True)
+                longest = {name: round(s) for name, s in report.seconds_in.most_common(6)}
+                print(f"{report.steps} steps, {time.monotonic() - began:.0f} s: {longest}", flush=True)
         report.unfinished = come_to_rest(world)
         report.leaked = checks.leaked(world)
         report.double_allocations = checks.double_allocations()

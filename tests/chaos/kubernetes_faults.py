@@ -9,7 +9,7 @@ from tests.controlplane.plane import API, ETCD
 Step = Callable[[World], None]
 IMAGE = "registry.example/acts:"
 SCRIPTS = ("hang-0s", "hang-0s", "hang-0s", "hang-1s", "pull-1s", "oom-3s", "never-pulls")
-LONGEST = 12  # leases that are not over: beyond that somebody ends one
+LONGEST = 9  # leases that are not over: beyond that somebody ends one
 
 
 def asks(world: World) -> None:
@@ -138,16 +138,14 @@ def namespace_is_deleted(world: World) -> None:
 
 def server_dies(world: World) -> None:
     world.plane.kill(API)
-    for _ in range(3):
-        world.turn()
+    world.out(3)
     world.plane.restart(API)
 
 
 def memory_hangs(world: World) -> None:
     """etcd stands still for a moment."""
     world.plane.pause(ETCD)
-    for _ in range(2):
-        world.turn()
+    world.out(2)
     world.plane.resume(ETCD)
 
 

@@ -26,8 +26,9 @@ from tests.world import OPERATOR, Home, Life, home, work
 IMAGE_THAT_RUNS = "registry.example/acts:hang-0s"
 REGION, UNITS = "eu-north", 12
 NODE = GpuNode(cards=3, cut=2, mig={"1g.10gb": 14})
-SWEEP_S, SWEEP_ALL_S = 5.0, 30.0
-PATIENCE_S = 2.0  # with one cluster call: enough to be asked again, too little to hold ten thousand steps up
+SWEEP_S, SWEEP_ALL_S, AGENT_S = 5.0, 30.0, 0.5
+# With the calls of one step: enough to be asked again, too little to hold ten thousand steps up.
+PATIENCE_S, IN_OUTAGES_S = 2.0, 0.2
 
 
 class Killed(BaseException):
@@ -51,6 +52,7 @@ class World:
     fuse: Fuse = field(default_factory=Fuse)
     refused: int = 0
     killed: int = 0
+    patience_s: float = PATIENCE_S
 
     def __post_init__(self) -> None:
         self.chance = random.Random(self.seed)
@@ -86,7 +88,7 @@ class World:
             each.profile: each
             for each in Offering.objects.filter(price_class="on_demand", profile__in=("1g.10gb", "card"))
         }
-        self._sweep_at = self._sweep_all_at = 0.0
+        self._sweep_at = self._sweep_all_at = self._agent_at = 0.0
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -113,9 +115,11 @@ class World:
         """Let a moment pass: the worker does what is rung for, beat sweeps, the agent writes what it saw."""
         self.standing.at = datetime.now(UTC)
         try:
-            self.agent.turn(0.005)
-            self.life.run(0)
             moment = clock.monotonic()
+            if moment >= self._agent_at:
+                self._agent_at = moment + AGENT_S
+                self.agent.turn(0.005)
+            self.life.run(0)
             if moment >= self._sweep_at:
                 self._sweep_at = moment + SWEEP_S
                 self.life.sweep()
@@ -126,6 +130,13 @@ class World:
             self.killed += 1
             self.fuse.calls = 0
             clusters._of_cluster.cache_clear()  # the next process knows nothing
+
+    def out(self, turns: int) -> None:
+        """Let a few moments pass in which nobody answers."""
+        self.patience_s = IN_OUTAGES_S
+        for _ in range(turns):
+            self.turn()
+        self.patience_s = PATIENCE_S
 
     def kill_agent(self) -> None:
         """Let another agent take over, which knows nothing."""
@@ -162,7 +173,7 @@ class World:
             return answer
 
         Api.send = send  # type: ignore[method-assign]
-        transport.Transport.within = lambda me, seconds=PATIENCE_S: within(me, seconds)  # type: ignore[method-assign]
+        transport.Transport.within = lambda me, seconds=0.0: within(me, seconds or self.patience_s)  # type: ignore[method-assign]
         transport.SILENCE_S = 20.0
 
         def undo() -> None:
