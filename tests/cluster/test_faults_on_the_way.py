@@ -261,3 +261,18 @@ def test_a_list_that_is_empty_by_mistake_ends_no_lease(way: tuple[KubernetesStag
     proxy.fails("GET /api/v1/(pods|configmaps)\\?", line=nothing, times=2)
     assert order.name not in stage.provisioner.names()
     assert stage.provisioner.observe(order, now=stage.now).seen is Seen.READY
+
+
+def test_what_somebody_scaled_away_by_hand_is_put_right(way: tuple[KubernetesStage, Proxy]) -> None:
+    stage, _ = way
+    order = stage.order()
+    ready(stage, order)
+    (name,) = pods(stage)
+    where = (
+        f"/apis/apps/v1/namespaces/{namespace_of(lease_spec(order))}/statefulsets/{name.rpartition('-')[0]}"
+    )
+    stage.plane.api.patch(where, {"spec": {"replicas": 0}})
+    stage.plane.api.until(where, lambda found: not found["status"].get("replicas"))
+    stage.skew += timedelta(seconds=5)
+    until(stage, lambda: stage.provisioner.observe(order, now=stage.now), Seen.READY)
+    assert stage.plane.api.get(where)["spec"]["replicas"] == 1

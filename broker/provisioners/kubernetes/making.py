@@ -65,6 +65,7 @@ def mend(api: Api, driver: SliceDriver, spec: LeaseSpec, found: Found) -> None:
             api.create(manifest, manager=labels.LEASES)
         else:
             _check_ours(there, manifest)
+            api.apply(manifest, manager=labels.LEASES, force=True, uid=there.metadata.uid)
 
 
 def _check_ours(there: Thing | None, wanted: Manifest) -> None:
