@@ -44,6 +44,8 @@ class Proxy:
 
         class Door(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True  # else each answer waits 40 ms between its head and its body
+            wbufsize = 2**16
 
             def do_GET(self) -> None:
                 proxy._serve(self)
