@@ -23,7 +23,8 @@ from tests.chaos.kubernetes_faults import STEPS, nodes_have_power, plugin_report
 from tests.chaos.kubernetes_world import World
 from tests.controlplane.plane import ControlPlane
 
-LOOK_EVERY, TELL_EVERY, SETTLE_S = 50, 250, 240.0
+LOOK_EVERY, TELL_EVERY, SETTLE_S = 50, 500, 240.0
+PACE_S = 0.05  # a step takes at least so long: leases need time to live in
 
 
 @dataclass
@@ -65,6 +66,7 @@ def live(plane: ControlPlane, *, steps: int, seed: int, within_s: float = 1e9) -
             since = time.monotonic()
             step(world)
             world.turn()
+            time.sleep(max(0.0, since + PACE_S - time.monotonic()))
             report.seconds_in[step.__name__] += round(time.monotonic() - since, 3)  # type: ignore[assignment]
             if report.steps % LOOK_EVERY == 0:
                 report.quota_overshoots += checks.overshoot(world)

@@ -55,8 +55,13 @@ class Proxy:
             def log_message(self, *_: Any) -> None:
                 return
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Door)
-        self._server.daemon_threads = True
+        class Doorman(ThreadingHTTPServer):
+            daemon_threads = True
+
+            def handle_error(self, *_: Any) -> None:
+                """Say nothing of who hung up in the middle: that is what we are here for."""
+
+        self._server = Doorman(("127.0.0.1", 0), Door)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(plane.folder / "server.crt", plane.folder / "server.key")
         self._server.socket = context.wrap_socket(
