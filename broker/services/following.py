@@ -34,6 +34,10 @@ INVENTORY_S, RETURN_S = 60.0, 5.0
 LEADERS = 2  # the first key of our advisory locks: 1 is quota's
 
 
+class Blind(Exception):
+    """A watch is no more: better no agent, which is seen and started again, than one that sees half."""
+
+
 class Agent:
     """What one process does for one cluster. Reflectors run in threads of their own; only this one writes."""
 
@@ -60,6 +64,11 @@ class Agent:
             thread.start()
         while reflecting():
             self.turn()
+            ended = any(not thread.is_alive() for thread in threads)
+            if ended and reflecting():
+                raise Blind(
+                    "a watch ended for a reason nobody foresaw; its own words are above. Start the agent again."
+                )
 
     def turn(self, patience_s: float = 1.0) -> None:
         """Take in what has come, and look after what is due."""

@@ -151,6 +151,18 @@ def test_following_ends_when_told(agent: Agent, serve: Serve) -> None:
     agent.follow(lambda: next(left))
 
 
+def test_an_agent_that_lost_a_watch_ends_loudly(agent: Agent, serve: Serve) -> None:
+    through(agent, serve, listing())
+
+    class Ended:
+        def follow(self, going: object) -> None:
+            """End as a thread does that met what nobody foresaw."""
+
+    agent.reflectors = [Ended()]  # type: ignore[list-item]
+    with pytest.raises(following.Blind, match="nobody foresaw"):
+        agent.follow(lambda: True)
+
+
 def test_one_agent_leads_a_cluster(agent: Agent) -> None:
     assert following.lead(agent.cluster)
     assert following.lead(agent.cluster)  # the same session may ask again
