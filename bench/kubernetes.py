@@ -23,7 +23,7 @@ from ports.models import Ring  # noqa: E402
 from tenants.services.walls import as_sweep  # noqa: E402
 from tests.controlplane.nodes import GpuNode, Nodes  # noqa: E402
 from tests.controlplane.plane import API, ControlPlane  # noqa: E402
-from tests.live import installation  # noqa: E402
+from tests.live import effort, installation  # noqa: E402
 from tests.live.audit import READS, WRITES, Audit  # noqa: E402
 from tests.live.installation import Tenant, until  # noqa: E402
 from tests.live.processes import Processes  # noqa: E402
@@ -83,10 +83,18 @@ class Bench:
 
     def sustained(self, sightings: Sightings) -> None:
         """Ask for as many as can be asked for, and count how many pods began to run in a second."""
-        count, began = max(60, 1800 // self.scale), time.time()
+        count, began, before = max(60, 1800 // self.scale), time.time(), self.effort()
         self.at_rate(count, 120, sightings)
         took = max(sightings.running.values()) - began
+        ours, theirs = (1000 * (b - a) / count for a, b in zip(before, self.effort(), strict=True))
+        print(
+            f"a lease took {ours:.0f} ms CPU of the product and {theirs:.0f} of the cluster", file=sys.stderr
+        )
         self.figures.least("sustained", count / took, unit="1/s", at_least=60)
+
+    def effort(self) -> tuple[float, float]:
+        """Return the CPU seconds that the product's processes and the cluster's took so far."""
+        return effort.seconds(self.processes.running.values()), effort.seconds(self.plane.processes.values())
 
     def steady(self, sightings: Sightings) -> None:
         """Leave all alone, and count what is still asked of the API server; watches are no reads."""
