@@ -24,7 +24,7 @@ from tests.chaos.kubernetes_world import World
 from tests.controlplane.plane import ControlPlane
 
 LOOK_EVERY, TELL_EVERY, SETTLE_S = 50, 500, 240.0
-PACE_S = 0.05  # a step takes at least so long: leases need time to live in
+PACE_S = 0.03  # a step takes at least so long: leases need time to live in
 
 
 @dataclass
