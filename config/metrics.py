@@ -11,6 +11,7 @@ from django.db import connection
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 
+from broker.services import orphans, sightings
 from ports import clock
 from tenants.services.walls import as_sweep
 
@@ -89,8 +90,35 @@ class Waiting(Collector):
             cursor.execute("SELECT count(*) FROM ports_ring")
             rings = cursor.fetchone()[0]
         yield leases
+        yield from clusters()
         yield GaugeMetricFamily("gpubroker_queue_oldest_seconds", "Age of the longest wait.", value=oldest)
         yield GaugeMetricFamily("gpubroker_outbox_rings", "Hints not yet sent.", value=rings)
+
+
+def clusters() -> Iterator[GaugeMetricFamily]:
+    """Tell how Kubernetes clusters are followed, and what in any of them belongs to no lease."""
+    lag = GaugeMetricFamily(
+        "gpubroker_agent_lag_seconds",
+        "For how long a cluster's quietest watch heard nothing.",
+        labels=["cluster"],
+    )
+    silent = GaugeMetricFamily(
+        "gpubroker_agent_silent", "1 where nobody follows a cluster.", labels=["cluster"]
+    )
+    frozen = GaugeMetricFamily(
+        "gpubroker_cluster_frozen", "1 where a cluster waits for an operator.", labels=["cluster"]
+    )
+    left = GaugeMetricFamily(
+        "gpubroker_orphans", "Objects in a cluster that belong to no lease.", labels=["cluster"]
+    )
+    for agent in sightings.agents(now=clock.now()):
+        if agent.lag_s is not None:
+            lag.add_metric([agent.cluster], agent.lag_s)
+        silent.add_metric([agent.cluster], agent.silent)
+        frozen.add_metric([agent.cluster], agent.frozen)
+    for name, count in orphans.counts():
+        left.add_metric([name], count)
+    yield from (lag, silent, frozen, left)
 
 
 def text() -> bytes:

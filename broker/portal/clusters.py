@@ -10,6 +10,7 @@ from django.views.decorators.http import require_safe
 
 from broker.portal import maps
 from broker.portal.operations import OpsRequest, page
+from broker.services import sightings
 from broker.services.catalogue import short_name
 from broker.services.fleet import cards
 from broker.services.fleet.uses import CHARGED, SCALE, Card, Use, cards_by_use
@@ -69,9 +70,11 @@ class NodeRow:
 def clusters(request: OpsRequest) -> HttpResponse:
     """Show every cluster with its nodes."""
     fleet = cards.load()
+    agents = {each.cluster_id: each for each in sightings.agents(now=request.now)}
     blocks = [
         {
             "cluster": its[0],
+            "agent": agents.get(its[0].cluster),
             "whole": NodeRow(its),
             "fixed": any(card.layout for card in its),
             "nodes": [NodeRow(list(node)) for _, node in groupby(its, key=lambda card: card.node_name)],

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from broker.portal import clusters, doctor, layouts, nodes, waiting
+from broker.portal import clusters, doctor, layouts, nodes, orphans, waiting
 
 urlpatterns = [
     path("ops/clusters/", clusters.clusters, name="ops-clusters"),
@@ -24,6 +24,8 @@ urlpatterns = [
     path("ops/nodes/<str:pk>/ready/", nodes.ready, name="ops-node-ready"),
     path("ops/nodes/<str:pk>/lose/", nodes.lose, name="ops-node-lose"),
     path("ops/nodes/<str:pk>/release/", nodes.release_all, name="ops-node-release"),
+    path("ops/clusters/<str:pk>/thaw/", orphans.thaw, name="ops-cluster-thaw"),
+    path("ops/clusters/<str:pk>/orphans/", orphans.agree, name="ops-orphans"),
     path("ops/queue/", waiting.queue, name="ops-queue"),
     path("ops/leases/<str:pk>/", waiting.lease, name="ops-lease"),
     path("ops/leases/<str:pk>/release/", waiting.release, name="ops-lease-release"),

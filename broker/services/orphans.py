@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 
 import structlog
 from django.db import transaction
+from django.db.models import Count
 
 from broker.domain.lifecycle import HOLDS_CAPACITY
 from broker.models import Lease, Orphan
@@ -103,3 +104,9 @@ def agree(cluster_id: str | None, names: Collection[str], *, why: str, actor: Ac
         names=sorted(names)[:100],
     )
     return count
+
+
+def counts() -> list[tuple[str, int]]:
+    """Count what belongs to no lease, by the names of clusters."""
+    rows = Orphan.objects.values_list("cluster__name").annotate(count=Count("id")).order_by("cluster__name")
+    return [(name or SIMULATED, count) for name, count in rows]

@@ -107,6 +107,11 @@ class Agent:
     lag_s: float | None  # for how long the quietest watch has heard nothing; None: nobody ever followed it
     heard_at: datetime  # the last word on any watch, or when the cluster joined
     silent: bool
+    frozen: bool
+
+
+def is_silent(heard: datetime, now: datetime) -> bool:
+    return (now - heard).total_seconds() > SILENT_S
 
 
 def agents(*, now: datetime) -> list[Agent]:
@@ -120,7 +125,8 @@ def agents(*, now: datetime) -> list[Agent]:
             each.name,
             (now - each.quietest).total_seconds() if each.quietest else None,
             heard := each.heard or each.created_at,
-            (now - heard).total_seconds() > SILENT_S,
+            is_silent(heard, now),
+            bool(each.frozen),
         )
         for each in rows.order_by("name")
     ]

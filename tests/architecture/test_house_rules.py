@@ -13,7 +13,10 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 FLOORS = ("config", "billing", "broker", "tenants", "ports")
 BANNED_NAMES = {"utils", "helpers", "common", "misc", "lib", "core", "handlers", "processors", "managers"}
-OWN_MOMENT = {"broker/services/proofs.py": "each proof is dated at its own moment"}
+OWN_MOMENT = {
+    "broker/services/proofs.py": "each proof is dated at its own moment",
+    "broker/services/following.py": "an agent is no step but a whole process: it dates what it hears when it hears it",
+}
 SERVICE_ROOMS = ("services", "domain")
 
 

@@ -19,7 +19,7 @@ from billing.portal.ops.panel import described
 from billing.services import earnings, prices
 from broker.portal import maps
 from broker.portal.operations import OpsRequest, page
-from broker.services.fleet import cards, hours, needs, summary
+from broker.services.fleet import cards, hours, needs, summary, troubled
 from broker.services.fleet.summary import share
 from broker.services.fleet.uses import SCALE, Card, Use, cards_by_use
 from tenants.portal.acts import call
@@ -41,7 +41,8 @@ def control_room(request: OpsRequest) -> HttpResponse:
     """Show the whole fleet on one page."""
     fleet = cards.load()
     seen = frame(request, summary.of(fleet))
-    wanted = [*needs.needs(fleet, seen.waiting, now=request.now), *price_gaps(request)]
+    troubles = troubled.clusters(now=request.now)
+    wanted = [*troubles, *needs.needs(fleet, seen.waiting, now=request.now), *price_gaps(request)]
     chosen = _chosen(fleet, wanted)
     told = {
         "frame": seen,

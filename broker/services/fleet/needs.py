@@ -23,6 +23,9 @@ class Kind(StrEnum):
     LEASE = "lease"
     QUEUE = "queue"
     OFFERINGS = "offerings"
+    CLUSTER = "cluster"
+    FROZEN = "frozen"
+    ORPHANS = "orphans"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,85 @@
+"""`manage.py kube_agent`: one thread for every cluster that has joined or joins; what is away is waited for."""
+
+from collections.abc import Callable
+from threading import Event
+from typing import Any
+
+import pytest
+from django.db import OperationalError
+
+from broker.management.commands import kube_agent
+from broker.models import Cluster
+from broker.provisioners.base import Unanswered
+
+
+class Scene:
+    """A command whose clusters, leads and agents the test decides."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.command = kube_agent.Command()
+        self.followed: list[str] = []
+        self.frozen: set[str] = set()
+        self.refusals: list[Exception] = []
+        self.led = True
+        self.naps = 0
+        monkeypatch.setattr(kube_agent.clock, "sleep", self.nap)
+        monkeypatch.setattr(kube_agent.freezing, "is_frozen", lambda pk: pk in self.frozen)
+        monkeypatch.setattr(kube_agent, "lead", lambda cluster: self.led)
+        monkeypatch.setattr(kube_agent, "Agent", self.agent)
+
+    def agent(self, cluster: Cluster) -> Any:
+        scene = self
+
+        class Played:
+            def follow(self, going: Callable[[], bool]) -> None:
+                if scene.refusals:
+                    raise scene.refusals.pop()
+                scene.followed.append(cluster.name)
+
+        return Played()
+
+    def nap(self, seconds: float) -> None:
+        self.naps += 1
+        if self.naps >= 3:
+            self.command.going = False
+
+
+@pytest.fixture
+def scene(monkeypatch: pytest.MonkeyPatch) -> Scene:
+    return Scene(monkeypatch)
+
+
+EAST = Cluster(id="clu_east", name="east")
+
+
+def test_an_agent_begins_anew_after_whatever_was_away(scene: Scene) -> None:
+    scene.refusals = [OperationalError("the database restarts"), Unanswered("no credentials yet")]
+    scene.command.follow(EAST)
+    assert scene.followed == ["east"]
+
+
+def test_a_frozen_cluster_and_one_that_another_leads_are_waited_for(scene: Scene) -> None:
+    scene.frozen = {"clu_east"}
+    scene.command.follow(EAST)
+    scene.frozen, scene.led, scene.naps, scene.command.going = set(), False, 0, True
+    scene.command.follow(EAST)
+    assert scene.followed == []
+
+
+def test_a_cluster_that_joins_later_is_followed_and_a_dead_thread_replaced(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[str] = []
+    lasting = Event()
+
+    def follow(cluster: Cluster) -> None:
+        begun.append(cluster.name)
+        if cluster.name == "west":
+            lasting.wait(5)
+
+    joined = iter([[], [Cluster(id="clu_west", name="west")], [Cluster(id="clu_west", name="west"), EAST]])
+    monkeypatch.setattr(scene.command, "follow", follow)
+    monkeypatch.setattr(scene.command, "_joined", lambda: next(joined))
+    scene.command.follow_all()
+    lasting.set()
+    assert begun == ["west", "east"]

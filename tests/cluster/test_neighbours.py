@@ -1,0 +1,74 @@
+"""Two brokers in one cluster, and a cluster that is another than it was: nothing of anybody is deleted by mistake."""
+
+from dataclasses import replace
+
+import pytest
+
+from broker.provisioners.base import Seen, Unanswered
+from broker.provisioners.kubernetes.cluster import Way
+from broker.provisioners.kubernetes.provisioner import KubernetesProvisioner
+from tests.cluster.installed import some_id
+from tests.cluster.stages import PLUGIN, KubernetesStage, gone, ready
+from tests.cluster.stages import kubernetes_stage as kubernetes_stage
+
+pytestmark = pytest.mark.cluster
+
+
+def broker(stage: KubernetesStage, mark: str, *, uid: str = "", reached: int = 0) -> KubernetesProvisioner:
+    way = Way(stage.transport, PLUGIN, mark, lambda: uid, lambda: reached)
+    return KubernetesProvisioner("clu_test", way)
+
+
+def uid_of(stage: KubernetesStage) -> str:
+    return str(stage.plane.api.get("/api/v1/namespaces/kube-system")["metadata"]["uid"])
+
+
+def test_a_broker_neither_names_nor_removes_what_its_neighbour_made(
+    kubernetes_stage: KubernetesStage,
+) -> None:
+    stage, order = kubernetes_stage, kubernetes_stage.order()
+    mine, other = broker(stage, some_id("ins")), broker(stage, some_id("ins"))
+    stage.provisioner = mine
+    ready(stage, order)
+    assert mine.names() == [order.name]
+    assert other.names() == []
+    other.remove_named(order.name, now=stage.now)
+    assert mine.observe(order, now=stage.now).seen is Seen.READY
+    theirs = replace(order)  # as if a database had been copied, and its mark replaced
+    assert other.ensure(theirs, now=stage.now).seen is Seen.REFUSED
+    assert mine.observe(order, now=stage.now).seen is Seen.READY
+    gone(stage, order)
+
+
+def test_what_was_made_before_there_were_marks_is_kept_and_ends_as_ever(
+    kubernetes_stage: KubernetesStage,
+) -> None:
+    stage, order = kubernetes_stage, kubernetes_stage.order()
+    ready(stage, order)
+    mine = broker(stage, some_id("ins"))
+    assert mine.observe(order, now=stage.now).seen is Seen.READY
+    assert mine.ensure(order, now=stage.now).seen is Seen.READY
+    assert order.name not in mine.names()  # no sweep takes it: only its lease does
+    stage.provisioner = mine
+    gone(stage, order)
+
+
+def test_another_cluster_in_its_place_is_told_nothing_and_believed_nothing(
+    kubernetes_stage: KubernetesStage,
+) -> None:
+    stage, order = kubernetes_stage, kubernetes_stage.order()
+    astray = broker(stage, "ins_a", uid="another")
+    for act in (astray.ensure, astray.observe, astray.remove):
+        with pytest.raises(Unanswered, match="another cluster answers in its place"):
+            act(order, now=stage.now)
+    with pytest.raises(Unanswered, match="another cluster"):
+        astray.names()
+    assert stage.names() == []
+    assert broker(stage, "ins_a", uid=uid_of(stage)).observe(order, now=stage.now).seen is Seen.GONE
+
+
+def test_an_older_state_of_it_does_not_end_what_it_forgot(kubernetes_stage: KubernetesStage) -> None:
+    stage, order = kubernetes_stage, kubernetes_stage.order()
+    restored = broker(stage, "ins_a", uid=uid_of(stage), reached=2**60)
+    with pytest.raises(Unanswered, match="an older state of it answers"):
+        restored.observe(order, now=stage.now)
