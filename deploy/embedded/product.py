@@ -97,15 +97,17 @@ class Product:
         worker += ["--without-gossip", "--without-mingle"]  # there is no second worker to talk to
         beat = [*celery, "beat", "--loglevel", "WARNING", "--pidfile="]
         beat += ["-s", str(self.folders.files / "beat-schedule")]
-        # Idle until a Kubernetes cluster joins, and then it follows each that has.
-        agent = [PYTHON, str(CHECKOUT / "manage.py"), "kube_agent", "--skip-checks"]
         relay = [PYTHON, str(CHECKOUT / "manage.py"), "relay", "--skip-checks"]
         return [
             self._part("worker", worker, WORKER, ready=self._worker_listens, orphaned=signal.SIGQUIT),
             self._part("beat", beat, WORKER),
             self._part("relay", relay, WORKER),
-            self._part("agent", agent, WORKER),
         ]
+
+    def agent(self) -> Part:
+        """Describe what follows Kubernetes clusters: idle until one joins."""
+        follow_all = [PYTHON, str(CHECKOUT / "manage.py"), "kube_agent", "--skip-checks"]
+        return self._part("agent", follow_all, WORKER)
 
     def _part(
         self,

@@ -87,6 +87,7 @@ def run(options: Namespace) -> int:
             took = time.monotonic() - began
             logs = product.folders.logs
             print(greeting(address=product.address, demo=demo, logs=logs, seconds=took), flush=True)
+            supervisor.launch(product.agent())  # after the greeting: a start does not wait for it
             supervisor.watch()
     except Stopped:
         print("\nStopped. Start again with: make run", flush=True)
