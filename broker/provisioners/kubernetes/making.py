@@ -7,11 +7,14 @@ from broker.provisioners.kubernetes.drivers.base import SliceDriver
 from broker.provisioners.kubernetes.finding import Found, is_ours
 from broker.provisioners.kubernetes.kinds import ref_of
 from broker.provisioners.kubernetes.objects import Thing, read
-from broker.provisioners.kubernetes.refusals import Conflict
+from broker.provisioners.kubernetes.refusals import Conflict, Missing
+from broker.provisioners.kubernetes.render import access
 from broker.provisioners.kubernetes.render.lease import anchor, lease_objects
 from broker.provisioners.kubernetes.render.project import project_objects
 from broker.provisioners.kubernetes.spec import LeaseSpec, Manifest, ProjectSpec
 from broker.provisioners.kubernetes.transport import Api
+
+READABLE = {use.kinds for use in access.BROKER if "get" in use.verbs}
 
 
 class InTheWay(Exception):
@@ -80,8 +83,15 @@ def _check_ours(there: Thing | None, wanted: Manifest) -> None:
 
 
 def _there(api: Api, manifest: Manifest) -> Thing | None:
-    body = api.get(ref_of(manifest))
-    return read(body, Thing) if body else None
+    """Look at what is there. Where we may only write, a patch of nothing tells: it changes nothing and answers all."""
+    ref = ref_of(manifest)
+    if ref.kind.plural in READABLE:
+        body = api.get(ref)
+        return read(body, Thing) if body else None
+    try:
+        return api.merge(ref, {}, manager=labels.LEASES)
+    except Missing:
+        return None
 
 
 def _has(thing: Thing, marks: Mapping[str, str]) -> bool:

@@ -9,6 +9,8 @@ from broker.provisioners.kubernetes.spec import Manifest
 RBAC = "rbac.authorization.k8s.io"
 APPLY = ("create", "patch")  # server-side apply of something that may not be there yet
 FOLLOW = ("get", "list", "watch")
+# What goes with its anchor, or by itself where that went without it.
+MADE = (*APPLY, "get", "list", "delete")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -36,28 +38,26 @@ class Use:
 
 
 BROKER = (
-    Use("", "namespaces", (*APPLY, *FOLLOW), "one for each project; seen when somebody deletes it by hand"),
+    Use("", "namespaces", (*APPLY, "get", "list"), "one for each project; whether it is ours, and ending"),
     Use("", "limitranges", APPLY, "what a container gets that asks for nothing"),
-    Use("", "resourcequotas", (*APPLY, *FOLLOW), "a project's ceilings, and how much of them is used"),
+    Use("", "resourcequotas", (*APPLY, "list"), "a project's ceilings, and whether they count"),
     Use("", "serviceaccounts", APPLY, "the account without rights that pods run under"),
     Use("", "configmaps", (*APPLY, *FOLLOW, "delete"), "anchors: deleting one takes its lease down"),
-    Use("", "secrets", APPLY, "keys of a lease: written, never asked for, gone with the anchor"),
+    Use("", "secrets", APPLY, "keys of a lease: never listed; by name a patch tells what it holds"),
     Use("", "services", APPLY, "the doors of a lease"),
-    Use("", "persistentvolumeclaims", (*APPLY, *FOLLOW, "delete"), "volumes, which outlive their leases"),
-    Use(
-        "", "pods", (*FOLLOW, "patch", "delete"), "what is seen of a lease; patched to let it go when metered"
-    ),
+    Use("", "persistentvolumeclaims", APPLY, "volumes, which outlive their leases"),
+    Use("", "pods", ("delete", "list", "watch"), "what is seen of a lease"),
     Use("", "events", ("list",), "why a controller cannot make a pod"),
     Use("", "nodes", (*FOLLOW, "patch"), "what there is to sell; patched to cut cards anew"),
-    Use("apps", "deployments", (*APPLY, *FOLLOW), "leases that serve"),
-    Use("apps", "statefulsets", (*APPLY, *FOLLOW), "interactive leases"),
-    Use("batch", "jobs", (*APPLY, *FOLLOW), "leases that end with their command"),
-    Use("coordination.k8s.io", "leases", FOLLOW, "each node's last proof of life"),
+    Use("apps", "deployments", MADE, "leases that serve"),
+    Use("apps", "statefulsets", MADE, "interactive leases"),
+    Use("batch", "jobs", MADE, "leases that end with their command"),
+    Use("coordination.k8s.io", "leases", ("get", "list"), "each node's last proof of life"),
     Use("gateway.networking.k8s.io", "httproutes", APPLY, "how people come in where there is a gateway"),
     Use("networking.k8s.io", "ingresses", APPLY, "how people come in where there is none"),
     Use("networking.k8s.io", "networkpolicies", APPLY, "the walls around a project"),
-    Use("resource.k8s.io", "resourceclaims", (*APPLY, *FOLLOW), "slices by DRA"),
-    Use("resource.k8s.io", "resourceslices", FOLLOW, "what there is to sell by DRA"),
+    Use("resource.k8s.io", "resourceclaims", (*APPLY, "get"), "slices by DRA"),
+    Use("resource.k8s.io", "resourceslices", ("list",), "what there is to sell by DRA"),
 )
 REAPER = (Use("", "configmaps", ("delete", "list"), "anchors that nobody pays for any longer"),)
 # What an examination reads beside that; whoever leaves it out learns less from kube_doctor.
