@@ -69,8 +69,12 @@ def loses_an_answer(world: World) -> None:
 
 
 def is_empty_by_mistake(world: World) -> None:
-    version = world.plane.api.get("/api/v1/nodes", limit=1)["metadata"]["resourceVersion"]  # else: an old backup
-    nothing = {"kind": "List", "metadata": {"resourceVersion": version}, "items": []}
+    def nothing() -> Object:
+        version = world.plane.api.get("/api/v1/nodes", limit=1)["metadata"][
+            "resourceVersion"
+        ]  # else: a backup
+        return {"kind": "List", "metadata": {"resourceVersion": version}, "items": []}
+
     world.proxy.fails("GET /api/v1/(pods|configmaps|nodes)\\?limit", line=nothing)
 
 

@@ -27,7 +27,7 @@ class Fault:
     times: int = 1
     before: Callable[[], None] | None = None  # runs first: something else in the cluster was quicker
     hangs_s: float = 0.0
-    line: Object | None = None  # instead of a watch: this one event, and the end
+    line: Object | Callable[[], Object] | None = None  # instead of a watch: this one event, and the end
     after: bool = False  # let the server do it, and lose its answer
 
 
@@ -106,7 +106,8 @@ class Proxy:
             self._ask(door, body).drain_conn()
             door.close_connection = True
         elif fault and fault.line is not None:
-            self._answer(door, 200, json.dumps(fault.line).encode() + b"\n", {})
+            line = fault.line() if callable(fault.line) else fault.line
+            self._answer(door, 200, json.dumps(line).encode() + b"\n", {})
         elif fault and fault.status:
             status = {"kind": "Status", "status": "Failure", "code": fault.status, **fault.body}
             self._answer(door, fault.status, json.dumps(status).encode(), fault.headers)
