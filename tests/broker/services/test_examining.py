@@ -12,6 +12,8 @@ from cryptography.fernet import Fernet
 from broker.domain.states import Isolation
 from broker.models import Cluster, ClusterCredential, Examination, Gpu, Health
 from broker.provisioners.kubernetes.doctor import taking
+from broker.provisioners.kubernetes.doctor.taking import Known
+from broker.provisioners.kubernetes.drivers.choosing import driver_named
 from broker.provisioners.kubernetes.inventory import CardFound, Cut, NodeFound
 from broker.services import catalogue, examining, joining, knocking
 from tenants.services.refusals import Refused
@@ -124,6 +126,17 @@ def test_an_examination_is_asked_for_done_by_a_worker_and_kept(
     assert (done.asked_by, done.done_at) == (OPERATOR.label, life.now)
     assert len(json.loads(json.dumps(done.findings))) > 40
     assert known[0].orders == frozenset()
+
+
+def test_a_cluster_is_examined_before_it_joins(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
+    catalogue.load_gpu_models()
+    known = []
+    monkeypatch.setattr(
+        taking, "take", lambda kubeconfig, driver, **rest: (known.append(rest["known"]), WELL)[1]
+    )
+    driver = driver_named("device_plugin", {}, examining.models())
+    assert len(examining.of_kubeconfig(KUBECONFIG, driver=driver, now=life.now)) > 40
+    assert known == [Known()]
 
 
 def test_without_credentials_there_is_one_finding(joined: Cluster, life: Life) -> None:

@@ -205,3 +205,19 @@ def test_a_place_is_given_back_once(life: Life, moody: Moody) -> None:
     for _ in range(3):
         leaving.step(lease.pk, lease.tenant_id, now=life.now + timedelta(seconds=1))
     assert names(lease) == [other(first)]
+
+
+def test_who_comes_second_to_an_empty_place_wakes_nobody(life: Life, moody: Moody) -> None:
+    lease, _ = begin(life)
+    life.hints.clear()
+    leaving._give_back(lease, lease.generation, now=life.now)
+    assert (life.hints, len(held(lease))) == ([], 1)
+
+
+def test_a_cluster_without_a_word_is_asked_again(
+    life: Life, moody: Moody, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lease, _ = begin(life)
+    monkeypatch.setattr(moody, "ensure", lambda order, *, now: Observation(Seen.PENDING))
+    life.run(30)
+    assert (fresh(lease).state, fresh(lease).progress) == (LeaseState.PROVISIONING, {})
