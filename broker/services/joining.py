@@ -32,6 +32,7 @@ def join(
     now: datetime,
 ) -> Cluster:
     """Register a cluster by a parsed kubeconfig. Nothing is sold there before its inventory is taken."""
+    catalogue.load_gpu_models()  # whoever joins first finds every model known, whoever joins later the newest
     cluster = Cluster.objects.create(
         name=name,
         region=region,

@@ -8,7 +8,7 @@ from cryptography.fernet import Fernet
 from broker.domain.states import Isolation
 from broker.models import Cluster, ClusterCredential, Gpu, Node
 from broker.provisioners.kubernetes.inventory import CardFound, Cut, NodeFound
-from broker.services import catalogue, joining
+from broker.services import joining
 from ports import seal
 from tests.world import MODEL, NOW, OPERATOR
 
@@ -22,7 +22,6 @@ WHOLE = (Cut(0, 8, "card"),)
 @pytest.fixture
 def cluster(db: None, settings: Any) -> Cluster:
     settings.CREDENTIAL_KEYS = Fernet.generate_key().decode()
-    catalogue.load_gpu_models()
     return joining.join(
         name="east", region="eu", kubeconfig=KUBECONFIG, driver="device_plugin", actor=OPERATOR, now=NOW
     )
