@@ -171,7 +171,7 @@ def of_nobody(order: Order) -> Order:
     return replace(order, lease_id=some_id("lse"))
 
 
-@pytest.fixture(params=["simulated", "kubernetes"])
+@pytest.fixture(params=["simulated", pytest.param("kubernetes", marks=pytest.mark.cluster)])
 def stage(request: pytest.FixtureRequest) -> Iterator[Stage]:
     """Put each provisioner into its world; what needs a control plane is left out where there is none."""
     if request.param == "simulated":

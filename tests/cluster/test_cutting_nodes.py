@@ -78,7 +78,7 @@ def real_hands(plane: ControlPlane, *, learns_within: timedelta = timedelta()) -
     return KubernetesHands(way=lambda cluster: transport, learns_within=learns_within)
 
 
-@pytest.fixture(params=["simulated", "kubernetes"])
+@pytest.fixture(params=["simulated", pytest.param("kubernetes", marks=pytest.mark.cluster)])
 def stage(request: pytest.FixtureRequest, db: None) -> Callable[[str], Stage]:
     if request.param == "simulated":
         return SimulatedStage
