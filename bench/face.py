@@ -11,27 +11,24 @@ from pathlib import Path
 from statistics import quantiles
 from time import perf_counter
 
-import django
-
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
-django.setup()
+from django.conf import settings
+from django.db import connection, connections, transaction
+from django.test import Client, override_settings
 
-from django.conf import settings  # noqa: E402
-from django.db import connection, connections, transaction  # noqa: E402
-from django.test import Client, override_settings  # noqa: E402
-
-from bench.figures import Figures  # noqa: E402
-from billing.models import Invoice  # noqa: E402
-from billing.services import drafts, rating  # noqa: E402
-from billing.services.showcase import prices  # noqa: E402
-from broker.models import Gpu, Lease, Offering  # noqa: E402
-from broker.services import catalogue, inventory  # noqa: E402
-from broker.services.inventory import Rack  # noqa: E402
-from ports import clock  # noqa: E402
-from tenants.models import Tenant, User  # noqa: E402
-from tenants.services import projects, tenants  # noqa: E402
-from tenants.services.actors import SYSTEM  # noqa: E402
-from tenants.services.walls import as_tenant  # noqa: E402
+import config.wsgi  # noqa: F401  # sets Django up as a web worker has it
+from bench.figures import Figures
+from billing.models import Invoice
+from billing.services import drafts, rating
+from billing.services.showcase import prices
+from broker.models import Gpu, Lease, Offering
+from broker.services import catalogue, inventory
+from broker.services.inventory import Rack
+from ports import clock
+from tenants.models import Tenant, User
+from tenants.services import projects, tenants
+from tenants.services.actors import SYSTEM
+from tenants.services.walls import as_tenant
 
 HERE = Path(__file__).parent
 OVER, LIVE, WAITING = 8_000, 2_000, 100

@@ -55,6 +55,10 @@ class Profile:
     media: bool  # takes the card's media engines, which exist once
     isolation: Isolation
 
+    def __hash__(self) -> int:
+        """Hash the names alone: what profiles of one model differ by, and a fraction of the work."""
+        return hash((self.name, self.isolation, self.memory))
+
     @property
     def kind(self) -> ProfileKind:
         return KIND_OF[self.isolation]

@@ -14,7 +14,7 @@ from broker.domain.pool import CardView, PoolIndex, Seat
 from broker.domain.profiles import Placement
 from broker.domain.states import Isolation
 from broker.models import Gpu, LayoutPolicy, Offering
-from broker.services.catalogue import profile_of, spec_of
+from broker.services.catalogue import profile_of, shape, spec_of
 
 # A pool is the cards that may serve each other's requests: one GpuModel in one region.
 Pool = tuple[str, str]
@@ -114,7 +114,7 @@ def fixed_geometry(spec: GpuModelSpec, layout: Iterable[dict[str, object]]) -> G
 
 
 def _put(card: Card, name: str, isolation: Isolation, start: int, mine: bool) -> None:
-    profile = spec_of(card.model).profile(name, isolation)
+    profile = shape(card.model, name, isolation)
     placement = profile.placed_at(start)
     card.state = card.state.with_held(profile, placement)
     card.strangers = card.strangers or not mine

@@ -25,9 +25,15 @@ def spec_of(model: str) -> GpuModelSpec:
     return specs()[model]
 
 
+@cache
+def shape(model: str, profile: str, isolation: str) -> Profile:
+    """Return the profile that a row names: the one conversion to the domain's; raises ValueError for an unknown one."""
+    return spec_of(model).profile(profile, Isolation(isolation))
+
+
 def profile_of(offering: Offering) -> Profile:
-    """Return the shape an offering sells: the one conversion from a row to domain values."""
-    return spec_of(offering.gpu_model_id).profile(offering.profile, Isolation(offering.isolation))
+    """Return the shape an offering sells."""
+    return shape(offering.gpu_model_id, offering.profile, offering.isolation)
 
 
 def load_gpu_models() -> int:

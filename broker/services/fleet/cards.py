@@ -8,10 +8,10 @@ from typing import Any
 from django.db import connection
 
 from broker.domain.profiles import Placement, Profile
-from broker.domain.states import Isolation, LeaseState, PriceClass
+from broker.domain.states import LeaseState, PriceClass
 from broker.models import Health, LayoutPolicy, NodeState, Offering
 from broker.services.capacity import Pool, fixed_geometry
-from broker.services.catalogue import spec_of
+from broker.services.catalogue import shape, spec_of
 from broker.services.fleet.uses import Card, Slice
 
 CARDS = """
@@ -24,8 +24,9 @@ SELECT g.id, g.index, g.gpu_model_id, g.health, g.health_reason, g.health_since,
  ORDER BY c.name, n.name, g.index
 """
 HELD = """
-SELECT a.gpu_id, a.isolation, lower(a.placement), upper(a.placement) - lower(a.placement), a.profile, a.held_at,
-       l.id, l.name, l.state, l.active_at, l.ends_at, l.offering_id, o.price_class, t.id, t.name
+SELECT a.gpu_id, a.isolation, lower(a.placement), upper(a.placement) - lower(a.placement), a.profile,
+       extract(epoch FROM CASE l.state WHEN 'active' THEN coalesce(l.active_at, a.held_at) ELSE a.held_at END)::float8,
+       l.id, l.name, l.state, extract(epoch FROM l.ends_at)::float8, l.offering_id, o.price_class, t.id, t.name
   FROM broker_allocation a JOIN broker_lease l ON l.id = a.lease_id
   JOIN broker_offering o ON o.id = l.offering_id JOIN tenants_tenant t ON t.id = a.tenant_id
   JOIN broker_gpu g ON g.id = a.gpu_id
@@ -46,7 +47,7 @@ def load(*, node: str = "", gpu: str = "") -> list[Card]:
         cards = {row[0]: _card(row, offered) for row in cursor.fetchall()}
         cursor.execute(HELD, asked)
         for gpu_id, isolation, *row in cursor.fetchall():
-            _put(cards[gpu_id], Isolation(isolation), _slice(row))
+            _put(cards[gpu_id], isolation, _slice(row))
     return list(cards.values())
 
 
@@ -55,7 +56,7 @@ def offered_profiles() -> dict[Pool, tuple[Profile, ...]]:
     rows = Offering.objects.published().values_list("gpu_model_id", "region", "profile", "isolation")
     found: defaultdict[Pool, list[Profile]] = defaultdict(list)
     for model, region, profile, isolation in sorted(set(rows)):
-        found[model, region].append(spec_of(model).profile(profile, Isolation(isolation)))
+        found[model, region].append(shape(model, profile, isolation))
     return {pool: tuple(profiles) for pool, profiles in found.items()}
 
 
@@ -90,11 +91,10 @@ def _slice(row: Sequence[Any]) -> Slice:
         start,
         size,
         profile,
-        held,
+        since,
         lease,
         name,
         state,
-        active,
         ends,
         offering,
         price_class,
@@ -105,12 +105,11 @@ def _slice(row: Sequence[Any]) -> Slice:
         start=start,
         size=size,
         profile=profile,
-        held_at=held,
+        since_s=since,
         lease=lease,
         lease_name=name,
         state=LeaseState(state),
-        active_at=active,
-        ends_at=ends,
+        ends_s=ends,
         offering=offering,
         price_class=PriceClass(price_class),
         tenant=tenant,
@@ -118,7 +117,7 @@ def _slice(row: Sequence[Any]) -> Slice:
     )
 
 
-def _put(card: Card, isolation: Isolation, held: Slice) -> None:
-    profile = spec_of(card.model).profile(held.profile, isolation)
+def _put(card: Card, isolation: str, held: Slice) -> None:
+    profile = shape(card.model, held.profile, isolation)
     card.state = card.state.with_held(profile, Placement(held.start, held.size))
     card.slices.append(held)

@@ -12,9 +12,8 @@ from django.db import connection
 from broker.domain.geometry import EMPTY
 from broker.domain.packing import fragmented_mask
 from broker.domain.profiles import Placement, Profile
-from broker.domain.states import Isolation
 from broker.models import Health, InventoryChange, NodeState
-from broker.services.catalogue import spec_of
+from broker.services.catalogue import shape
 from broker.services.fleet.uses import SCALE, Card, Use, use_when_free
 
 # Seconds are floored as the ledger's are; flooring keeps order, so what did not overlap still does not.
@@ -114,7 +113,7 @@ def _held(cards: Sequence[Card], start: int, end: int) -> defaultdict[str, list[
             found[gpu].append(
                 Held(
                     Placement(at, size),
-                    spec_of(models[gpu]).profile(profile, Isolation(isolation)),
+                    shape(models[gpu], profile, isolation),
                     since,
                     end if until is None else until,
                     end if sold_since is None else max(sold_since, since),

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
 from functools import cached_property
 
@@ -30,17 +30,19 @@ CHARGED = (Use.SOLD, Use.SPOT)
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """One place on a card and the lease that holds it."""
+    """One place on a card and the lease that holds it.
+
+    Its moments are seconds since the epoch: a map has thousands and shows few, and a datetime costs more than its row.
+    """
 
     start: int
     size: int
     profile: str
-    held_at: datetime
+    since_s: float  # when it became what it is now
     lease: str
     lease_name: str
     state: LeaseState
-    active_at: datetime | None
-    ends_at: datetime | None
+    ends_s: float | None
     offering: str
     price_class: PriceClass
     tenant: str
@@ -54,8 +56,11 @@ class Slice:
 
     @property
     def since(self) -> datetime:
-        """When it became what it is now."""
-        return self.active_at if self.active_at and self.state is LeaseState.ACTIVE else self.held_at
+        return datetime.fromtimestamp(self.since_s, UTC)
+
+    @property
+    def ends_at(self) -> datetime | None:
+        return None if self.ends_s is None else datetime.fromtimestamp(self.ends_s, UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +114,11 @@ class Card:
         """The whole card from its first unit to its last."""
         runs = [Run(s.start, s.size, s.use, s) for s in self.slices]
         lost = fragmented_mask(self.state, self.offered, grid=self.grid, layout=self.layout)
+        idle = self.idle_use
         for unit in range(self.grid):
             if self.state.mask >> unit & 1:
                 continue
-            use = self.idle_use or (Use.FRAGMENTED if lost >> unit & 1 else Use.FREE)
+            use = idle or (Use.FRAGMENTED if lost >> unit & 1 else Use.FREE)
             if (
                 runs
                 and runs[-1].held is None
