@@ -77,7 +77,7 @@ def _release(
     lease: Lease, *, reason: EndReason, now: datetime, actor: Actor, cause: str, at: datetime | None
 ) -> None:
     held = LeaseState(lease.state) in HOLDS_CAPACITY
-    moment = at or now
+    moment = min(at or now, now)  # a cluster's clock may be ahead of ours: what is yet to come is not charged
     if lease.ends_at:  # whoever looks late: nothing after its end is charged
         moment = min(moment, lease.ends_at)
     if lease.seen_at and Condition.UNREACHABLE in lease.conditions:  # nor after its last proof of life
@@ -121,8 +121,10 @@ def finish(lease: Lease, *, now: datetime) -> None:
         conditions={},
         progress={},
     )
-    # After the move: who comes second finds the lease moved, and gives nothing back twice.
-    Allocation.objects.filter(lease=lease, released_at=None, leaving_since=None).update(released_at=now)
+    # After the move: who comes second finds the lease moved, and gives nothing back twice. Not before it ended: who
+    # read the clock before somebody else did would leave it active for a moment without its place.
+    left = Allocation.objects.filter(lease=lease, released_at=None, leaving_since=None)
+    left.update(released_at=max(now, lease.at))
     quotas.give_back(lease, used_unit_seconds=used_unit_seconds(lease))
     model, region = pool_of(lease.offering)
     doorbell.ring("broker.serve", f"{model}|{region}", now=now)

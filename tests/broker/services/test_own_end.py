@@ -5,11 +5,13 @@ from datetime import timedelta
 import pytest
 
 from broker.domain.states import EndReason, LeaseState
-from broker.models import Lease
+from broker.models import Allocation, Lease
 from broker.provisioners.base import Observation, Seen
 from broker.provisioners.simulated import BRIEF, SimulatedProvisioner
 from broker.services import reconcile
+from broker.services.leases import ending
 from broker.services.reconcile import REST
+from tenants.services.walls import as_tenant
 from tests.world import Home, Life, cards, fresh, held, home, ledger, offering
 
 
@@ -55,3 +57,32 @@ def test_a_command_that_was_over_before_anybody_saw_it_run_costs_nothing(
     over: Lease = fresh(lease)
     assert over.state == LeaseState.RELEASED
     assert over.active_at is None
+
+
+def test_a_cluster_whose_clock_is_ahead_does_not_charge_what_is_yet_to_come(
+    life: Life, kestrel: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lease = life.lease(kestrel, offering())
+    life.run(30)
+    ended = Observation(Seen.ENDED, "its command is done", last_seen=life.now + timedelta(seconds=3))
+    monkeypatch.setattr(SimulatedProvisioner, "observe", lambda *_, **__: ended)
+    reconcile.step(lease.pk, lease.tenant_id, now=life.now)
+    assert fresh(lease).ended_at == life.now.replace(microsecond=0)
+
+
+def test_a_place_is_kept_until_its_lease_has_ended_whoever_read_the_clock_first(
+    life: Life, kestrel: Home
+) -> None:
+    """The worker that finds it gone read its clock just before the one that ended it."""
+    lease = life.lease(kestrel, offering())
+    life.run(30)
+    life.clock.at = life.now.replace(microsecond=100_000)
+    life.release(lease)
+    with as_tenant(lease.tenant_id):
+        ending.finish(fresh(lease), now=life.now - timedelta(seconds=0.5))
+        (place,) = Allocation.objects.filter(lease=lease)
+    over = fresh(lease)
+    assert over.state == LeaseState.RELEASED
+    assert over.ended_at is not None
+    assert place.released_at is not None
+    assert place.released_at >= over.ended_at
