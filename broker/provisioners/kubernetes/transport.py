@@ -198,7 +198,7 @@ class Api:
                 with self._open(method, path, query, body, content_type, accept, self._left()) as response:
                     answer = Answer(response.status, response.read(), response.headers)
             except Unanswered as silence:
-                self._rest(pause, silence)
+                self._rest(_backed_off(pause), silence)
                 pause *= 2
                 continue
             if answer.status < 400:
@@ -211,7 +211,8 @@ class Api:
                 asked = _retry_after(answer.headers)
                 if asked:
                     error = Throttled(str(error), again_in_s=asked)
-                self._rest(asked or pause, error)
+                # Never before it said; a little after, so that not all come back at once.
+                self._rest(asked * _jitter.uniform(1.0, 1.1) if asked else _backed_off(pause), error)
                 pause *= 2
             else:
                 raise error
@@ -245,7 +246,6 @@ class Api:
 
     def _rest(self, seconds: float, error: Exception) -> None:
         """Wait a moment before asking again, or give up when the moment lies past the end."""
-        seconds = min(seconds, LONGEST_S) * _jitter.uniform(0.5, 1.0) if seconds <= LONGEST_S else seconds
         if clock.monotonic() + seconds >= self.ends:
             raise error
         clock.sleep(seconds)
@@ -299,6 +299,10 @@ def _lines(response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
     for chunk in response.stream(65536, decode_content=True):
         *whole, rest = (rest + chunk).split(b"\n")
         yield from (line for line in whole if line)
+
+
+def _backed_off(pause: float) -> float:
+    return min(pause, LONGEST_S) * _jitter.uniform(0.5, 1.0)
 
 
 def _retry_after(headers: Mapping[str, str]) -> float:

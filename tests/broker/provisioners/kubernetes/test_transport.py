@@ -76,7 +76,14 @@ def test_a_busy_server_is_asked_again(serve: Serve, pauses: list[float], code: i
 def test_a_server_that_says_when_is_asked_then(serve: Serve, pauses: list[float]) -> None:
     wire = serve(refused(429, "busy", headers={"Retry-After": "1"}), Say(body=THING))
     wire.api.apply(ANCHOR, manager="m")
-    assert 0.5 <= pauses[0] <= 1.0
+    assert 1.0 <= pauses[0] <= 1.1
+
+
+def test_a_server_that_says_nothing_is_asked_less_and_less_often(serve: Serve, pauses: list[float]) -> None:
+    wire = serve(*[refused(503, "busy")] * 6, Say(body=THING))
+    wire.transport.within(60).apply(ANCHOR, manager="m")
+    longest = [0.1, 0.2, 0.4, 0.8, 1.6, 2.0]
+    assert all(most / 2 <= pause <= most for most, pause in zip(longest, pauses, strict=True))
 
 
 def test_a_pause_longer_than_we_have_is_told_to_the_caller(serve: Serve, pauses: list[float]) -> None:
