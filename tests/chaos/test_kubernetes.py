@@ -1,6 +1,7 @@
 """The long random life on a real control plane, in short: `python -m tests.chaos.kubernetes` lives the long one."""
 
 import time
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -41,7 +42,9 @@ def test_the_checks_see_what_they_are_there_for(own_control_plane: OwnControlPla
     plane = own_control_plane()
     witness = checks.Witness(plane.api)
     witness.start()
-    with World(plane, SEED) as world:
+    with ExitStack() as stack:
+        stack.callback(witness.over.set)
+        world = stack.enter_context(World(plane, SEED))
         world.ask(IMAGE_THAT_RUNS, "1g.10gb", max_duration_s=3600)
         end = time.monotonic() + 60
         while not world.leases("active"):
@@ -57,4 +60,3 @@ def test_the_checks_see_what_they_are_there_for(own_control_plane: OwnControlPla
             Lease.objects.filter(pk=lease.pk).update(quantity=100)
         assert checks.overshoot(world) == 1
         assert lease.pk in witness.since
-    witness.over.set()

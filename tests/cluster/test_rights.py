@@ -220,16 +220,22 @@ def what_is_left(installed: Installation) -> None:
     end(installed, lease)
     for wanted in (BOX, BATCH, SERVED):
         lease = live(installed, "1g.10gb", **wanted)
-        without_its_anchor(installed, ordered(lease).name)
+        leave_alone(installed, "/api/v1/configmaps", ordered(lease).name)
         end(installed, lease)
+    lease = live(installed, "1g.10gb", **BOX)
+    for kind in ("/api/v1/configmaps", "/apis/apps/v1/statefulsets"):
+        leave_alone(installed, kind, ordered(lease).name)
+    end(installed, lease)
 
 
-def without_its_anchor(installed: Installation, name: str) -> None:
-    (anchor,) = (each for each in installed.ours("/api/v1/configmaps") if name == each["metadata"]["name"])
-    meta = anchor["metadata"]
-    here = f"/api/v1/namespaces/{meta['namespace']}/configmaps/{meta['name']}"
-    installed.plane.api.delete(here, propagationPolicy="Orphan")
-    installed.plane.api.until_gone(here)
+def leave_alone(installed: Installation, kind: str, name: str) -> None:
+    """Take away what of a lease owns the rest, and nothing else."""
+    api = installed.plane.api
+    (owner,) = (each for each in installed.ours(kind) if each["metadata"]["name"].startswith(name))
+    root, _, plural = kind.rpartition("/")
+    here = f"{root}/namespaces/{owner['metadata']['namespace']}/{plural}/{owner['metadata']['name']}"
+    api.delete(here, propagationPolicy="Orphan")
+    api.until_gone(here)
 
 
 def by_claims(installed: Installation, lease: Lease, kubeconfig: dict[str, Any]) -> None:
