@@ -1,5 +1,6 @@
 """What `make run` prints once everything answers."""
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,14 @@ def greeting(*, address: str, demo: Mapping[str, Any], logs: Path, seconds: floa
         f"  {account['email']:<{wide}}  {account['password']}  {account['role']}" for account in accounts
     ]
     lines += ["", f"API token  {demo.get('token', '(none)')}"]
-    if curl := demo.get("curl"):
-        lines += ["Launch a lease", f"  {curl}"]
+    if launch := demo.get("launch"):
+        lines += ["Launch a lease", f"  {call(address, demo.get('token', ''), launch)}"]
     return "\n".join([*lines, "", f"Logs in {logs}", "Ctrl-C stops everything; what you did stays."])
+
+
+def call(address: str, token: str, launch: Mapping[str, Any]) -> str:
+    """Write the request for a shell; the address is of this start, which may listen elsewhere than the seeding one."""
+    return (
+        f"curl -s -X POST {address}/api/v1/leases -H 'Authorization: Bearer {token}'"
+        f" -H 'Idempotency-Key: first-launch' -H 'Content-Type: application/json' -d '{json.dumps(launch)}'"
+    )

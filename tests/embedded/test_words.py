@@ -15,7 +15,7 @@ from tests.run import selection
 DEMO = {
     "accounts": [{"email": "ada@lab.example", "password": "four-words", "role": "owner of Lab"}],
     "token": "the-token",
-    "curl": "curl -s http://127.0.0.1:8000/api/v1/leases",
+    "launch": {"name": "first-slice", "offering": "off_1"},
 }
 
 
@@ -27,9 +27,15 @@ def test_the_greeting_names_address_accounts_token_and_first_lease() -> None:
         "ada@lab.example",
         "four-words",
         "the-token",
-        DEMO["curl"],
+        "curl -s -X POST http://127.0.0.1:8000/api/v1/leases",
+        '{"name": "first-slice", "offering": "off_1"}',
     ):
-        assert str(part) in said
+        assert part in said
+
+
+def test_a_later_start_elsewhere_greets_with_its_own_address() -> None:
+    said = greeting(address="http://127.0.0.1:8111", demo=DEMO, logs=Path("/data/logs"), seconds=1)
+    assert "POST http://127.0.0.1:8111/api/v1/leases" in said
 
 
 def test_the_seeds_answer_is_its_last_line(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ import json
 from datetime import timedelta
 from typing import Any
 
-from django.conf import settings
 from django.contrib.auth.hashers import make_password
 from django.core.management.base import BaseCommand
 
@@ -75,10 +74,10 @@ class Command(BaseCommand):
             "seeded": True,
             "accounts": [{"email": e, "password": password, "role": r} for e, r in accounts],
             "token": token,
-            "curl": (
-                f"curl -s -X POST {settings.PUBLIC_URL}/api/v1/leases -H 'Authorization: Bearer {token}'"
-                f" -H 'Idempotency-Key: first-launch' -H 'Content-Type: application/json'"
-                f""" -d '{{"name": "first-slice", "project": "{project}", "offering": "{racks.first_offering()}","""
-                f""" "max_duration_s": 3600}}'"""
-            ),
+            "launch": {
+                "name": "first-slice",
+                "project": project,
+                "offering": racks.first_offering(),
+                "max_duration_s": 3600,
+            },
         }

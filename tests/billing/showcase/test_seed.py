@@ -50,7 +50,7 @@ def test_a_first_start_is_lived_in_and_every_proof_holds() -> None:
     assert visitor.tenant.name == "Kestrel Bio"
     assert visitor.grants.anywhere("leases.write")
     offering = Offering.objects.get(label="H200 1g.18gb", price_class="on_demand")
-    assert offering.pk in answer["curl"]
+    assert answer["launch"]["offering"] == offering.pk
     assert seed() == {"seeded": False}, "a second seed changes nothing"
     with as_sweep():
         assert Lease.objects.count() == len(states)
