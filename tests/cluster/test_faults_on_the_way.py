@@ -122,24 +122,18 @@ def killed_at(moment: int, *, after: bool, asking: int) -> str:
 
 @pytest.mark.parametrize("after", [False, True])
 def test_a_worker_killed_between_any_two_calls_leaves_one_lease_and_then_none(
-    after: bool, way: tuple[KubernetesStage, Proxy], monkeypatch: pytest.MonkeyPatch
+    after: bool, way: tuple[KubernetesStage, Proxy]
 ) -> None:
     """The connection breaks before or after each call in turn, and a new process takes over, which knows nothing."""
     stage, proxy = way
-    monkeypatch.setattr(Transport.within, "__defaults__", (0.5,))
     for moment in itertools.count(1):
-        order = stage.order(moment)
+        order = stage.order(moment, image="registry.example/acts:hang-0s")
         asked = len(proxy.asked)
         _dies(stage, proxy, moment, after, lambda o=order: stage.provisioner.ensure(o, now=stage.now))  # type: ignore[misc]
         survived = len(proxy.asked) - asked < moment
-        stage.provisioner = provisioner(stage)
-        monkeypatch.setattr(Transport.within, "__defaults__", (8.0,))
         ready(stage, order)
         assert len(pods(stage)) == 1, killed_at(moment, after=after, asking=len(proxy.asked) - asked)
-        monkeypatch.setattr(Transport.within, "__defaults__", (0.5,))
         _dies(stage, proxy, moment, after, lambda o=order: stage.provisioner.remove(o, now=stage.now))  # type: ignore[misc]
-        stage.provisioner = provisioner(stage)
-        monkeypatch.setattr(Transport.within, "__defaults__", (8.0,))
         gone(stage, order)
         assert stage.names() == []
         if survived:
@@ -148,15 +142,17 @@ def test_a_worker_killed_between_any_two_calls_leaves_one_lease_and_then_none(
 
 
 def _dies(stage: KubernetesStage, proxy: Proxy, moment: int, after: bool, act: object) -> None:
-    """Do something until the n-th call, from which on nothing comes back."""
+    """Do something until the n-th call, from which on nothing comes back; then another process takes over."""
     assert callable(act)
     proxy.faults[:] = []
     proxy.fails(".*", times=moment - 1, before=lambda: None)  # these pass
     proxy.fails(".*", times=1, after=after)
     proxy.fails(".*", times=10**6)
-    with suppress(Unanswered):
+    with pytest.MonkeyPatch.context() as patience, suppress(Unanswered):
+        patience.setattr(Transport.within, "__defaults__", (0.5,))
         act()
     proxy.faults[:] = []
+    stage.provisioner = provisioner(stage)
 
 
 def test_a_pod_that_others_pushed_out_is_lost_and_says_so(way: tuple[KubernetesStage, Proxy]) -> None:
