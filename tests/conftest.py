@@ -15,7 +15,7 @@ from deploy.embedded import account, binaries
 from deploy.embedded.process import Process
 from deploy.embedded.roles import OWNER, WEB
 from deploy.embedded.valkey import Valkey
-from tests import ground
+from tests import ground, tally
 from tests.chart.processes import box
 from tests.controlplane import binaries as controlplane
 from tests.controlplane.fixtures import control_plane as control_plane
@@ -136,19 +136,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say in one line each what was left out and how to add it."""
-    for name, why in left_out().items():
-        terminalreporter.write_line(f"left out: tests/{name}: {why}", yellow=True)
+    """Say in one line each what was left out and how to add it; several runs leave that to whoever adds them up."""
+    said = [f"left out: tests/{name}: {why}" for name, why in left_out().items()]
     if controlplane.missing():
-        terminalreporter.write_line(
-            "left out: what speaks to a cluster: no Kubernetes control plane; make controlplane adds it",
-            yellow=True,
+        said.append(
+            "left out: what speaks to a cluster: no Kubernetes control plane; make controlplane adds it"
         )
     if not any(binaries.DEBIAN.glob("*/bin/initdb")):
-        terminalreporter.write_line(
-            "left out: the SQL on a second version of PostgreSQL; apt-get install postgresql adds it",
-            yellow=True,
-        )
+        said.append("left out: the SQL on a second version of PostgreSQL; apt-get install postgresql adds it")
+    if tally.note(terminalreporter.stats, said):
+        return
+    for words in said:
+        terminalreporter.write_line(words, yellow=True)
     if outcome := os.environ.get("EARLIER_OUTCOME"):
         terminalreporter.write_line(outcome, red=True)
 

@@ -3,8 +3,14 @@
 import os
 import subprocess
 import sys
+import tempfile
+import time
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
+
+from tests import tally
+from tests.controlplane import binaries
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 PYTEST = [sys.executable, "-m", "pytest"]
@@ -38,27 +44,46 @@ def workers() -> list[str]:
     return ["-n", str(min(count, 8))] if count > 1 else []
 
 
-def run(*arguments: str) -> int:
+def cluster_workers() -> list[str]:
+    """Use two at most: each has a control plane of its own, and mostly waits for it."""
+    return ["-n", "2"] if workers() else []
+
+
+def run(*arguments: str, **env: str) -> int:
     """Run pytest from the checkout."""
-    return subprocess.call([*PYTEST, *arguments], cwd=CHECKOUT)
+    return subprocess.call([*PYTEST, *arguments], cwd=CHECKOUT, env=os.environ | env)
+
+
+def parts() -> Iterator[tuple[str, list[str]]]:
+    """Name the runs of the whole suite, and what pytest is told in each."""
+    # A file at a time: each has a server, a database and a browser of its own. And apart from the rest, because
+    # Playwright keeps an event loop in its thread, which Django would refuse for every later test there.
+    for file in sorted((CHECKOUT / "tests/browser").glob("**/test_*.py")):
+        yield f"tests/browser/{file.name}", [str(file.relative_to(CHECKOUT))]
+    rest = ["--ignore=tests/browser"]
+    coverage = ["--cov", "--cov-report=term-missing", "--cov-fail-under=100"]
+    yield "the suite without a cluster", [*rest, "-m", "not cluster", *workers(), *coverage]
+    # Apart, because a life on a cluster is one long transaction, for which everybody's events would wait.
+    if not binaries.missing():
+        yield "what speaks to a cluster", [*rest, "-m", "cluster", *cluster_workers()]
+
+
+def everything() -> int:
+    """Run all parts, and let the last words be those of all together."""
+    began, earlier = time.monotonic(), os.environ.pop("EARLIER_OUTCOME", "")
+    with tempfile.TemporaryDirectory(prefix="gpubroker-tally-") as folder:
+        noted = Path(folder, "tally")
+        ended = {name: run(*arguments, **{tally.NOTED_IN: str(noted)}) for name, arguments in parts()}
+        total = tally.added_up(noted)
+    bad = {name: how for name, how in ended.items() if how not in (0, NOTHING_COLLECTED)}
+    total.wrong += [f"FAILED: {name} ended with {how}, in the runs above" for name, how in bad.items()]
+    print("\n".join([*([earlier] if earlier else []), *total.words(time.monotonic() - began)]), flush=True)
+    return 1 if bad else 0
 
 
 def main(only: str) -> int:
-    """Run a part as asked, or everything: the browser first, because a suite's last words should be the suite's."""
-    if only:
-        return run(*selection(only))
-    browser = 0
-    # A file at a time: each has a server, a database and a browser of its own. And apart from the suite, because
-    # Playwright keeps an event loop in its thread, which Django would refuse for every later test there.
-    for file in sorted((CHECKOUT / "tests/browser").glob("**/test_*.py")):
-        outcome = run(str(file.relative_to(CHECKOUT)))
-        browser = browser or (0 if outcome == NOTHING_COLLECTED else outcome)
-    if browser:
-        os.environ["EARLIER_OUTCOME"] = "FAILED: tests/browser, in the runs above"
-    suite = run(
-        "--ignore=tests/browser", *workers(), "--cov", "--cov-report=term-missing", "--cov-fail-under=100"
-    )
-    return browser or suite
+    """Run a part as asked, or everything."""
+    return run(*selection(only)) if only else everything()
 
 
 if __name__ == "__main__":
