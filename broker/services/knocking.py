@@ -1,14 +1,15 @@
-"""Whether a cluster answers, and whether it is still the one that joined; nothing new is placed where neither is so."""
+"""Whether a cluster answers, and whether it is the one that joined, in no older state: nothing is placed where not."""
 
 from datetime import datetime
 
 import structlog
-from django.db.models import F
+from django.db.models import F, Max
 
-from broker.models import Cluster
+from broker.models import Cluster, ClusterWatch
 from broker.provisioners.base import Unanswered
 from broker.provisioners.kubernetes.cluster import kubeconfig_of
-from broker.provisioners.kubernetes.kinds import NAMESPACE, Ref
+from broker.provisioners.kubernetes.identity import older
+from broker.provisioners.kubernetes.kinds import NAMESPACE
 from broker.provisioners.kubernetes.objects import Thing, read
 from broker.provisioners.kubernetes.refusals import Refusal
 from broker.provisioners.kubernetes.transport import Transport
@@ -27,8 +28,12 @@ def clusters_to_knock_at() -> list[str]:
 def knock(cluster_id: str, *, now: datetime) -> None:
     """Ask a cluster who it is, and write down when it fell silent or came back."""
     cluster = Cluster.objects.get(pk=cluster_id)
+    watches = ClusterWatch.objects.filter(cluster=cluster)
+    reached = (
+        watches.aggregate(last=Max("version"))["last"] or 0
+    )  # before it is asked: its answer must be later
     try:
-        uid = _who(cluster)
+        uid, version = _who(cluster)
     except (Unanswered, Refusal) as error:
         _silent(cluster, str(error), now)
         return
@@ -37,16 +42,21 @@ def knock(cluster_id: str, *, now: datetime) -> None:
         why = f"another cluster answers in its place: {uid[:8]}, not {cluster.uid[:8]}"
         _silent(cluster, why, now)
         freezing.freeze(cluster.pk, why)
+    elif why := older(version, reached):
+        # Watches that ask for what is yet to come in an older state only fall silent: somebody must ask.
+        _silent(cluster, why, now)
+        freezing.freeze(cluster.pk, why)
     elif cluster.silent_since or not cluster.uid:
         changed = {"uid": uid, "silent_since": None, "silent_why": "", "version": F("version") + 1}
         Cluster.objects.filter(pk=cluster.pk).update(**changed)
         log.info("a cluster answers", cluster=cluster.name)
 
 
-def _who(cluster: Cluster) -> str:
-    transport = Transport(lambda: kubeconfig_of(cluster.pk))
-    body = transport.within(PATIENCE_S).get(Ref(NAMESPACE, "kube-system"))
-    return read(body, Thing).metadata.uid if body else ""
+def _who(cluster: Cluster) -> tuple[str, int]:
+    """Return what every cluster has one of, and the version it is at."""
+    api = Transport(lambda: kubeconfig_of(cluster.pk)).within(PATIENCE_S)
+    items, version = api.list_all(NAMESPACE, fields="metadata.name=kube-system", metadata_only=True)
+    return read(items[0], Thing).metadata.uid if items else "", int(version)
 
 
 def _silent(cluster: Cluster, why: str, now: datetime) -> None:

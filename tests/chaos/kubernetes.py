@@ -10,6 +10,8 @@ import sys
 import time
 from collections import Counter
 from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
 
 import django
 from django.apps import apps
@@ -18,13 +20,17 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 if not apps.ready:
     django.setup()
 
+from broker.models import LayoutChange
 from tests.chaos import kubernetes_checks as checks
+from tests.chaos import kubernetes_disasters as disasters
 from tests.chaos.kubernetes_faults import STEPS, nodes_have_power, plugin_reports_all
 from tests.chaos.kubernetes_world import World
 from tests.controlplane.plane import ControlPlane
 
 LOOK_EVERY, TELL_EVERY, SETTLE_S = 50, 500, 240.0
-PACE_S = 0.03  # a step takes at least so long: leases need time to live in
+REPORT = Path("build", "kubernetes_run.json")
+SETTLE_FASTER_S = 2.0  # of our time with each look, once only waiting is left
+PACE_S = 0.06  # a step takes at least so long: leases need time to live in
 
 
 @dataclass
@@ -45,10 +51,14 @@ class Report:
     quota_overshoots: int = 0
     seconds: dict[str, int] = field(default_factory=dict)
     unfinished: list[str] = field(default_factory=list)
+    unexpected: list[str] = field(default_factory=list)
+    wedges_healed: int = 0
+    became_active: int = 0
+    active_unit_s: int = 0
 
     @property
     def is_clean(self) -> bool:
-        wrong = self.leaked or self.run_twice or self.unfinished
+        wrong = self.leaked or self.run_twice or self.unfinished or self.unexpected
         return not (wrong or self.double_allocations or self.quota_overshoots or any(self.seconds.values()))
 
 
@@ -70,6 +80,8 @@ def live(plane: ControlPlane, *, steps: int, seed: int, within_s: float = 1e9) -
             report.seconds_in[step.__name__] += round(time.monotonic() - since, 3)  # type: ignore[assignment]
             if report.steps % LOOK_EVERY == 0:
                 report.quota_overshoots += checks.overshoot(world)
+                disasters.strangers_are_whole(world)
+                disasters.cut_while_held(world)
             if report.steps % TELL_EVERY == 0:
                 longest = {name: round(s) for name, s in report.seconds_in.most_common(6)}
                 print(f"{report.steps} steps, {time.monotonic() - began:.0f} s: {longest}", flush=True)
@@ -77,9 +89,11 @@ def live(plane: ControlPlane, *, steps: int, seed: int, within_s: float = 1e9) -
         report.leaked = checks.leaked(world)
         report.double_allocations = checks.double_allocations()
         report.run_twice = sorted(witness.twice)
-        report.seconds = checks.seconds(world, witness)
+        report.seconds, report.active_unit_s = checks.seconds(world, witness)
+        report.became_active = len({each.pk for each in world.leases() if each.active_at})
         report.leases = Counter(f"{each.state} {each.end_reason}" for each in world.leases())
         report.refused_by_quota, report.workers_killed = world.refused, world.killed
+        report.unexpected, report.wedges_healed = world.unexpected, disasters.wedges_healed()
     witness.over.set()
     report.took_s = round(time.monotonic() - began, 1)
     return report
@@ -91,15 +105,21 @@ def come_to_rest(world: World) -> list[str]:
     world.fuse.calls = 0
     nodes_have_power(world)
     plugin_reports_all(world)
+    disasters.neighbours_leave(world)
     end = time.monotonic() + SETTLE_S
     while time.monotonic() < end:
+        world.jumps.jump(timedelta(seconds=SETTLE_FASTER_S))
+        disasters.operator_looks(world)
         for lease in world.leases("queued", "provisioning", "active"):
             world.life.release(lease)
         world.turn()
-        if not [each for each in world.leases() if each.state != "released"] and not checks.leaked(world):
+        under_way = LayoutChange.objects.under_way().exists()
+        alive = [each for each in world.leases() if each.state != "released"]
+        if not alive and not under_way and not checks.leaked(world):
             return []
         time.sleep(0.1)
-    return [
+    cutting = [f"{each.node} {each.step} {each.why}" for each in LayoutChange.objects.under_way()]
+    return cutting + [
         f"{each.pk} {each.state} {each.conditions} {each.progress}"
         for each in world.leases()
         if each.state != "released"
@@ -112,7 +132,10 @@ def main(steps: str = "10000", seed: str = "") -> None:
     within_s = float(os.environ.get("WITHIN_S", "1e9"))
     with ControlPlane() as plane:
         report = live(plane, steps=int(steps), seed=chosen, within_s=within_s)
-    print(json.dumps(report.__dict__ | {"load": round(os.getloadavg()[0], 1)}, indent=1), flush=True)
+    said = json.dumps(report.__dict__ | {"load": round(os.getloadavg()[0], 1)}, indent=1)
+    print(said, flush=True)
+    REPORT.parent.mkdir(exist_ok=True)
+    REPORT.write_text(said + "\n")
     sys.exit(0 if report.is_clean else 1)
 
 

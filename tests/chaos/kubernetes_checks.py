@@ -1,10 +1,11 @@
 """What must be true of a long life on a cluster, whatever went wrong: by the database and by the cluster itself."""
 
 from collections import Counter, defaultdict
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from threading import Event, Thread
 
 from django.db import connection
+from django.db.models import Q
 from urllib3.exceptions import HTTPError
 
 from billing.services import conservation, rating
@@ -28,6 +29,7 @@ SELECT count(*) FROM broker_allocation a JOIN broker_allocation b
  WHERE tstzrange(a.held_at, a.released_at) && tstzrange(b.held_at, b.released_at)
 """
 TOLERATED_S = 1
+OWN_WISH = "released by the tenant"  # who lets go of a lease at that very moment pays up to it
 
 
 class Witness(Thread):
@@ -38,13 +40,14 @@ class Witness(Thread):
         self.api, self.over = api, Event()
         self.since: dict[str, datetime] = {}
         self.running: dict[str, set[str]] = defaultdict(set)  # lease: uids of pods that run now
+        self.until: dict[str, datetime] = {}  # when each was known last to run
         self.twice: set[str] = set()
 
     def run(self) -> None:
         while not self.over.is_set():
             try:
                 found = self.api.get("/api/v1/pods", labelSelector="gpubroker.dev/lease")
-                self.running.clear()
+                self._forget_all_but(found["items"])
                 for pod in found["items"]:
                     self._see(pod)
                 version = found["metadata"]["resourceVersion"]
@@ -63,15 +66,30 @@ class Witness(Thread):
         states = [each.get("state", {}) for each in pod["status"].get("containerStatuses", [])]
         begun = [state["running"]["startedAt"] for state in states if state.get("running")]
         if not begun or pod["status"].get("phase") != "Running":
-            self._forget(pod)
+            ended = [state["terminated"]["finishedAt"] for state in states if state.get("terminated")]
+            self._forget(pod, datetime.fromisoformat(max(ended)) if ended else None)
             return
         self.since.setdefault(lease, datetime.fromisoformat(min(begun)))
         self.running[lease].add(pod["metadata"]["uid"])
         if len(self.running[lease]) > 1:
             self.twice.add(lease)
 
-    def _forget(self, pod: Object) -> None:
-        self.running[pod["metadata"]["labels"]["gpubroker.dev/lease"]].discard(pod["metadata"]["uid"])
+    def _forget(self, pod: Object, ended: datetime | None = None) -> None:
+        lease, uid = pod["metadata"]["labels"]["gpubroker.dev/lease"], pod["metadata"]["uid"]
+        if uid in self.running[lease]:
+            self.running[lease].discard(uid)
+            self.until[lease] = ended or datetime.now(UTC)
+
+    def _forget_all_but(self, pods: list[Object]) -> None:
+        """Take what is not in a list for gone: an older state of the cluster may be what answers."""
+        there = {pod["metadata"]["uid"] for pod in pods}
+        for lease, running in self.running.items():
+            if running - there:
+                running &= there
+                self.until[lease] = datetime.now(UTC)
+
+    def ran_until(self, lease: str) -> datetime:
+        return datetime.now(UTC) if self.running[lease] else self.until.get(lease, datetime.now(UTC))
 
 
 def overshoot(world: World) -> int:
@@ -101,20 +119,26 @@ def leaked(world: World) -> list[str]:
     return there + [f"units of {owner.tenant.name}" for owner in world.homes if owner.used(QuotaKind.UNITS)]
 
 
-def seconds(world: World, witness: Witness) -> dict[str, int]:
-    """Compare what was charged with the ledger, and the ledger with what the cluster's own pods say."""
+def seconds(world: World, witness: Witness) -> tuple[dict[str, int], int]:
+    """Compare what was charged with the ledger, and that with what the cluster's own pods say; and how much it was."""
     rating.rate(now=world.life.now)
     kept = conservation.over(first=world.began, last=world.life.now)
-    early = 0
+    early = late = 0
     with as_sweep():
-        for step in Transition.objects.filter(after="active").order_by("lease_id", "seq"):
-            began = witness.since.get(step.lease_id)
-            before_it_ran = None if began is None else began - step.at
-            if before_it_ran is None or before_it_ran > timedelta(seconds=TOLERATED_S):
-                early += 1
-    return {
+        steps = list(
+            Transition.objects.filter(Q(after="active") | Q(before="active")).order_by("lease_id", "seq")
+        )
+    for step in steps:
+        at, began = world.jumps.real(step.at), witness.since.get(step.lease_id)
+        if step.after == "active":
+            early += began is None or began - at > timedelta(seconds=TOLERATED_S)
+        elif step.cause != OWN_WISH:
+            late += at - witness.ran_until(step.lease_id) > timedelta(seconds=TOLERATED_S)
+    wrong = {
         "charged_minus_active_s": kept.charged_minus_active,
         "active_without_place_s": kept.active_without_place,
         "card_seconds_unexplained": int(kept.cards("unexplained")),
         "leases_charged_before_their_pod_ran": early,
+        "leases_charged_after_their_pod_ended": late,
     }
+    return wrong, kept.active_unit_seconds

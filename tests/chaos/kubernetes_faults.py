@@ -2,13 +2,16 @@
 
 from collections.abc import Callable
 
-from tests.chaos.kubernetes_world import World
-from tests.controlplane.api import Object, Refused
+from tests.chaos import kubernetes_disasters as disasters
+from tests.chaos.kubernetes_world import OFFERS, World
+from tests.controlplane.api import PATCHES, Object, Refused
+from tests.controlplane.mig_manager import CONFIG, STATE
 from tests.controlplane.plane import API, ETCD
 
 Step = Callable[[World], None]
 IMAGE = "registry.example/acts:"
 SCRIPTS = ("hang-0s", "hang-0s", "hang-0s", "hang-1s", "pull-1s", "oom-3s", "never-pulls")
+JSON = "application/json"
 LONGEST = 9  # leases that are not over: beyond that somebody ends one
 
 
@@ -17,7 +20,7 @@ def asks(world: World) -> None:
         ends(world)
         return
     profile = world.chance.choice(("1g.10gb", "1g.10gb", "1g.10gb", "card"))
-    script, lasts = world.chance.choice(SCRIPTS), world.chance.choice((20, 60, 3600))
+    script, lasts = world.chance.choice(SCRIPTS), world.chance.choice((20, 60, 3600, 6 * 3600))
     world.ask(IMAGE + script, profile, max_duration_s=lasts)
 
 
@@ -101,12 +104,25 @@ def nodes_have_power(world: World) -> None:
 
 
 def plugin_reports_fewer(world: World) -> None:
-    world.nodes.give(world.chance.choice(world.names), **{"nvidia.com/gpu": 0})
+    """Some cards of a node are no longer reported: what lies on others stays, nothing new is placed on these."""
+    name = world.chance.choice(world.names)
+    if offers := _offers(world, name):
+        lost = world.chance.choice(sorted(offers))
+        world.nodes.give(name, **{lost: offers[lost] // 2})
 
 
 def plugin_reports_all(world: World) -> None:
     for name in world.names:
-        world.nodes.give(name, **{"nvidia.com/gpu": 1, "nvidia.com/mig-1g.10gb": 14})
+        if offers := _offers(world, name):
+            world.nodes.give(name, **offers)
+
+
+def _offers(world: World, name: str) -> dict[str, int]:
+    """Return what a node's plugin reports when all is well; nothing while its cards are at work."""
+    labels = world.nodes.see(name)["metadata"]["labels"]
+    if labels.get(STATE, "success") != "success":
+        return {}
+    return OFFERS.get(labels.get(CONFIG, ""), next(iter(OFFERS.values())))
 
 
 def somebody_deletes(world: World) -> None:
@@ -126,14 +142,19 @@ def pod_is_evicted(world: World) -> None:
 
 
 def somebody_edits(world: World) -> None:
-    """Somebody scales a lease away by hand."""
-    if found := _ours(world, "/apis/apps/v1/statefulsets"):
-        meta = world.chance.choice(found)["metadata"]
-        path = f"/apis/apps/v1/namespaces/{meta['namespace']}/statefulsets/{meta['name']}"
-        try:
-            world.plane.api.patch(path, {"spec": {"replicas": 0}})
-        except Refused:
-            return
+    """Somebody changes a lease's objects by hand: scales it away, exchanges its image, extends what is paid."""
+    edits: tuple[tuple[str, object], ...] = (
+        ("/apis/apps/v1/statefulsets", {"spec": {"replicas": 0}}),
+        ("/apis/apps/v1/statefulsets", {"metadata": {"annotations": {"example.org/note": "mine"}}}),
+        (
+            "/api/v1/configmaps",
+            {"metadata": {"annotations": {"gpubroker.dev/paid-until": "2099-01-01T00:00:00Z"}}},
+        ),
+        ("/api/v1/services", {"spec": {"selector": {"app": "somebody-else"}}}),
+    )
+    kind, change = world.chance.choice(edits)
+    if found := _ours(world, kind):
+        _try(world, "PATCH", kind, world.chance.choice(found), change)
 
 
 def namespace_is_deleted(world: World) -> None:
@@ -158,26 +179,26 @@ def _ours(world: World, kind: str) -> list[Object]:
     return world.plane.api.items(kind, labelSelector="gpubroker.dev/lease")
 
 
-def _try(world: World, method: str, kind: str, thing: Object) -> None:
+def _try(world: World, method: str, kind: str, thing: Object, body: object = None) -> None:
     meta = thing["metadata"]
     root, _, plural = kind.rpartition("/")
-    _say(world, method, f"{root}/namespaces/{meta['namespace']}/{plural}/{meta['name']}")
+    _say(world, method, f"{root}/namespaces/{meta['namespace']}/{plural}/{meta['name']}", body)
 
 
 def _say(world: World, method: str, path: str, body: object = None) -> None:
     """Do something by hand that may fail because it happened already."""
     try:
-        world.plane.api.say(method, path, body)
+        world.plane.api.say(method, path, body, kind=PATCHES["merge"] if method == "PATCH" else JSON)
     except Refused:
         return
 
 
-# How often each is drawn, of a thousand.
+# How often each is drawn, of about a thousand.
 STEPS: dict[Step, float] = {
-    passes: 480,
-    asks: 150,
+    passes: 460,
+    asks: 120,
     asks_for_a_batch: 20,
-    ends: 70,
+    ends: 40,
     conflict: 40,
     busy: 30,
     over_quota: 15,
@@ -189,14 +210,24 @@ STEPS: dict[Step, float] = {
     forgets: 15,
     worker_dies: 40,
     agent_dies: 4,
-    node_loses_power: 2,
+    node_loses_power: 5,
     nodes_have_power: 10,
     plugin_reports_fewer: 3,
     plugin_reports_all: 12,
     somebody_deletes: 15,
     pod_is_evicted: 8,
-    somebody_edits: 4,
+    somebody_edits: 6,
     namespace_is_deleted: 1,
     server_dies: 1.5,
     memory_hangs: 1.5,
+    disasters.seconds_pass: 40,
+    disasters.minutes_pass: 4,
+    disasters.hours_pass_in_silence: 1,
+    disasters.is_backed_up: 3,
+    disasters.is_restored: 1.5,
+    disasters.node_is_cut_anew: 4,
+    disasters.operator_looks: 4,
+    disasters.neighbour_needs_the_place: 6,
+    disasters.neighbours_leave: 8,
+    disasters.asks_where_a_stranger_is: 3,
 }

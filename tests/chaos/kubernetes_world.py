@@ -3,30 +3,59 @@
 import random
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
-from threading import Event, Thread, current_thread, main_thread
+from datetime import timedelta
+from pathlib import Path
+from threading import Event, current_thread, main_thread
 from typing import Any, Self
 
 from billing.services.showcase import prices
+from broker.domain.cuts import WHOLE, Cut
+from broker.domain.mig_configs import alias_of, name_of
 from broker.models import Cluster, Lease, Offering, OfferingState
 from broker.provisioners.kubernetes import transport
 from broker.provisioners.kubernetes.transport import Answer, Api
-from broker.services import catalogue, clusters, joining
+from broker.services import catalogue, clusters, joining, knocking
 from broker.services.following import Agent
 from ports import clock, doorbell
 from tenants.services.refusals import Refused
 from tenants.services.walls import as_sweep
+from tests.chaos.kubernetes_time import Jumps, Later
 from tests.cluster.installed import install
-from tests.cluster.proxy import Proxy
 from tests.cluster.stages import PLUGIN
+from tests.controlplane.api import Object
 from tests.controlplane.nodes import GpuNode, Nodes
 from tests.controlplane.plane import ControlPlane
 from tests.world import OPERATOR, Home, Life, home, work
 
 IMAGE_THAT_RUNS = "registry.example/acts:hang-0s"
 REGION, UNITS = "eu-north", 12
-NODE = GpuNode(cards=3, cut=2, mig={"1g.10gb": 14})
-SWEEP_S, SWEEP_ALL_S, AGENT_S = 5.0, 30.0, 0.5
+ONES = Cut.of(["1g.10gb"] * 7)
+# Two ways in which a node may be cut, and what its device plugin then reports.
+MIXED, ONLY_ONES = {0: WHOLE, 1: ONES, 2: ONES}, {0: ONES, 1: ONES, 2: ONES}
+OFFERS = {
+    name: offer
+    for cuts, offer in (
+        (MIXED, {"nvidia.com/gpu": 1, "nvidia.com/mig-1g.10gb": 14}),
+        (ONLY_ONES, {"nvidia.com/gpu": 0, "nvidia.com/mig-1g.10gb": 21}),
+    )
+    for name in (name_of(cuts), alias_of(name_of(cuts)))
+}
+NODE = GpuNode(cards=3, cut=2, mig={"1g.10gb": 14}, layouts=OFFERS)
+NEIGHBOURS, URGENT = (
+    "neighbours",
+    "urgent",
+)  # another department's namespace, and what its pods may push aside for
+STRANGERS: tuple[Object, ...] = (
+    {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NEIGHBOURS}},
+    {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "gpu-operator"}},
+    {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": URGENT},
+        "value": 1_000_000,
+    },
+)
+SWEEP_S, SWEEP_ALL_S, AGENT_S = 2.0, 30.0, 0.5
 # With the calls of one step: enough to be asked again, too little to hold ten thousand steps up.
 PATIENCE_S, IN_OUTAGES_S = 2.0, 0.2
 
@@ -53,18 +82,26 @@ class World:
     refused: int = 0
     killed: int = 0
     patience_s: float = PATIENCE_S
+    jumps: Jumps = field(default_factory=Jumps)
+    unexpected: list[str] = field(default_factory=list)  # what a fault should not have led to
+    strange: dict[str, str] = field(
+        default_factory=dict
+    )  # what is not ours but has our names: paths, and uids of namespace and object
+    backup: tuple[Path, float] | None = None  # of the whole cluster, and when it was made
 
     def __post_init__(self) -> None:
         self.chance = random.Random(self.seed)
         self.stack = ExitStack()
 
     def __enter__(self) -> Self:
-        self.standing = self.stack.enter_context(clock.standing_at(datetime.now(UTC)))
+        self.standing = self.stack.enter_context(clock.standing_at(self.jumps.now))
         self.life = Life(self.standing)
         self.stack.enter_context(doorbell.heard_by(self.life.hear))
-        self.proxy = self.stack.enter_context(Proxy(self.plane))
+        self.proxy = self.stack.enter_context(Later(self.plane, self.jumps))
         self._keep_calls_short()
         install(self.plane.api, PLUGIN)
+        for each in STRANGERS:
+            self.plane.api.apply(each)
         self.nodes = Nodes(self.plane.api, "chaos")
         self.names = self.nodes.add_many(3, NODE)
         catalogue.load_gpu_models()
@@ -113,15 +150,17 @@ class World:
 
     def turn(self) -> None:
         """Let a moment pass: the worker does what is rung for, beat sweeps, the agent writes what it saw."""
-        self.standing.at = datetime.now(UTC)
+        self.standing.at = max(self.standing.at, self.jumps.now)
         try:
             moment = clock.monotonic()
             if moment >= self._agent_at:
                 self._agent_at = moment + AGENT_S
-                self.agent.turn(0.005)
+                if not self.agent.frozen:
+                    self.agent.turn(0.005)
             self.life.run(0)
             if moment >= self._sweep_at:
                 self._sweep_at = moment + SWEEP_S
+                knocking.knock(self.cluster.pk, now=self.life.now)
                 self.life.sweep()
             if moment >= self._sweep_all_at:
                 self._sweep_all_at = moment + SWEEP_ALL_S
@@ -138,20 +177,28 @@ class World:
             self.turn()
         self.patience_s = PATIENCE_S
 
+    def later(self, length: timedelta, *, thoroughly: bool = True) -> None:
+        """Let so much time pass at once; the beat comes right after it."""
+        self.jumps.jump(length)
+        self._sweep_at = self._agent_at = 0.0
+        if thoroughly:
+            self._sweep_all_at = 0.0
+        self.turn()
+
     def kill_agent(self) -> None:
         """Let another agent take over, which knows nothing."""
         self._stop_agent()
         self._start_agent()
 
+    def forget(self) -> None:
+        """Let new processes take over from all that work on the cluster."""
+        self.kill_agent()
+        clusters._of_cluster.cache_clear()
+
     def _start_agent(self) -> None:
         self.agent, self._over = Agent(self.cluster), Event()
         going = self._over
-        self._threads = [
-            Thread(target=each.follow, args=(lambda: not going.is_set(),), daemon=True)
-            for each in self.agent.reflectors
-        ]
-        for thread in self._threads:
-            thread.start()
+        self.agent.start(lambda: not going.is_set())
 
     def _stop_agent(self) -> None:
         self._over.set()
@@ -174,8 +221,12 @@ class World:
                 raise Killed
             return answer
 
+        def shortly(way: transport.Transport, seconds: float = transport.ANSWER_S) -> Api:
+            follows = current_thread() is not main_thread()  # a reflector, which nobody waits for
+            return within(way, seconds if follows else min(seconds, self.patience_s))
+
         Api.send = send  # type: ignore[method-assign]
-        transport.Transport.within = lambda me, seconds=0.0: within(me, seconds or self.patience_s)  # type: ignore[method-assign]
+        transport.Transport.within = shortly  # type: ignore[method-assign]
         transport.SILENCE_S = 20.0
 
         def undo() -> None:

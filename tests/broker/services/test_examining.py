@@ -10,7 +10,7 @@ import pytest
 from cryptography.fernet import Fernet
 
 from broker.domain.states import Isolation
-from broker.models import Cluster, ClusterCredential, Examination, Gpu, Health
+from broker.models import Cluster, ClusterCredential, ClusterWatch, Examination, Gpu, Health
 from broker.provisioners.kubernetes.doctor import taking
 from broker.provisioners.kubernetes.doctor.taking import Known
 from broker.provisioners.kubernetes.drivers.choosing import driver_named
@@ -55,8 +55,9 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Wire]]:
         yield serve
 
 
-def who(uid: str) -> Say:
-    return Say(body={"metadata": {"name": "kube-system", "uid": uid}})
+def who(uid: str, *, version: int = 1) -> Say:
+    namespace = {"metadata": {"name": "kube-system", "uid": uid}}
+    return Say(body={"metadata": {"resourceVersion": str(version)}, "items": [namespace] if uid else []})
 
 
 def fresh(cluster: Cluster) -> Cluster:
@@ -103,11 +104,27 @@ def test_another_cluster_in_its_place_gets_nothing_new(
     assert seen.uid == "uid-1"
 
 
+def test_an_older_state_of_a_cluster_is_frozen_though_nobody_lists_anything(
+    joined: Cluster, answers: Callable[..., Wire], life: Life
+) -> None:
+    """Watches that are too far ahead of it are not told: they hear nothing, as when nothing happens."""
+    Cluster.objects.update(uid="uid-1")
+    ClusterWatch.objects.create(
+        cluster=joined, kind="Pod", version=120, heard_at=life.now, synced_at=life.now
+    )
+    answers(who("uid-1", version=120))
+    assert not knock(joined, life).frozen
+    answers(who("uid-1", version=119))
+    seen = knock(joined, life)
+    assert "an older state" in seen.frozen
+    assert seen.silent_since == life.now
+
+
 def test_a_cluster_without_the_namespace_of_every_cluster_is_none(
     joined: Cluster, answers: Callable[..., Wire], life: Life
 ) -> None:
     Cluster.objects.update(uid="uid-1")
-    answers(refused(404, "not found"))
+    answers(who(""))
     assert "another cluster" in knock(joined, life).silent_why
 
 

@@ -1,0 +1,218 @@
+"""What goes wrong rarely and thoroughly in a long life on a cluster, each with what must have come of it."""
+
+import time
+from contextlib import suppress
+from datetime import timedelta
+
+from broker.domain.repartition import BLIND, Step
+from broker.models import Allocation, Cluster, ClusterWatch, Gpu, LayoutChange, LayoutStep, NodeState, Orphan
+from broker.models.layouts import layout_of
+from broker.provisioners.kubernetes import names
+from broker.services import freezing, orphans
+from broker.services.layouts import cards, deciding, moving
+from tenants.services.refusals import Refused
+from tenants.services.walls import as_staff, as_sweep
+from tests.chaos.kubernetes_world import MIXED, NEIGHBOURS, ONLY_ONES, PATIENCE_S, URGENT, World
+from tests.controlplane import api
+from tests.controlplane.manifests import pod
+from tests.controlplane.mig_manager import MANNERS
+from tests.controlplane.plane import KUBELETS, MANAGER, SCHEDULER
+from tests.world import OPERATOR
+
+IMAGE = "registry.example/acts:hang-0s"
+HOURS, ASKED = 3, 4  # so long nobody answers, and how often somebody looks meanwhile
+OLD_S = 20.0  # so old a backup has to be: then many of the cluster's versions came after it
+NOTICED_WITHIN_S = 60.0
+WHY = "the long run's operator"
+
+
+def hours_pass_in_silence(world: World) -> None:
+    """Nobody hears of the cluster for hours: what ends meanwhile ends at its last proof of life, the rest goes on."""
+    began = world.life.now
+    ran = {lease.pk for lease in world.leases("active")}
+    world.proxy.is_cut, world.patience_s = True, 0.05
+    for _ in range(ASKED):
+        world.later(timedelta(hours=HOURS) / ASKED)
+    for lease in world.leases():
+        if lease.pk not in ran:
+            continue
+        if lease.state == "active" and "unreachable" not in lease.conditions:
+            _unexpected(world, f"{lease.pk} was not called unreachable")
+        if lease.state != "active" and (lease.ended_at is None or lease.ended_at > began):
+            _unexpected(world, f"{lease.pk} was charged until {lease.ended_at}, silent since {began}")
+        if lease.state == "released":
+            _unexpected(world, f"{lease.pk} gave its place back and nobody knew that it was empty")
+    world.proxy.is_cut, world.patience_s = False, PATIENCE_S
+
+
+def seconds_pass(world: World) -> None:
+    """So long that whoever was told to come back later does."""
+    world.later(timedelta(seconds=10), thoroughly=False)
+
+
+def minutes_pass(world: World) -> None:
+    """So long that a node that says nothing of its new layout is believed wedged."""
+    world.later(timedelta(minutes=world.chance.choice((1, 5, 11))))
+
+
+def is_backed_up(world: World) -> None:
+    world.backup = world.plane.back_up(), time.monotonic()
+
+
+def is_restored(world: World) -> None:
+    """An old state of the cluster answers: nothing is concluded from it until an operator takes it as it is."""
+    if world.backup is None or time.monotonic() - world.backup[1] < OLD_S or _frozen(world):
+        return
+    reached = _reached(world)
+    ran = {lease.pk for lease in world.leases("active")}
+    world.plane.restore(world.backup[0])
+    world.backup = None
+    world.strange = {path: uid for path, uid in world.strange.items() if world.plane.api.find(path)}
+    for part in (MANAGER, SCHEDULER, KUBELETS):  # they follow from a version that is yet to come
+        world.plane.restart(part)
+    version = int(world.plane.api.get("/api/v1/nodes", limit=1)["metadata"]["resourceVersion"])
+    if version >= reached:
+        _unexpected(world, f"the backup was too young: {version} after {reached}")
+    end = time.monotonic() + NOTICED_WITHIN_S
+    while not _frozen(world) and time.monotonic() < end:
+        world.turn()
+        time.sleep(0.05)
+    if not _frozen(world):
+        _unexpected(world, f"nobody noticed that version {version} is older than {reached}")
+    for lease in world.leases():
+        if lease.pk in ran and lease.end_reason == "device_lost":
+            _unexpected(world, f"{lease.pk} was taken for lost because an old state does not know it")
+    operator_looks(world)
+
+
+def node_is_cut_anew(world: World) -> None:
+    """A node is to be cut differently; its mig-manager obeys, fails or falls silent. No lease is pushed out for it."""
+    closed = LayoutChange.objects.exclude(step__in=[Step.DONE, Step.CANCELLED]).values("node")
+    ready = world.cluster.nodes.filter(state=NodeState.READY).exclude(pk__in=closed).order_by("name")
+    if not ready:
+        return
+    node = world.chance.choice(ready)
+    known = {card.index: cut for card in Gpu.objects.filter(node=node) if (cut := cards.cut_now(card))}
+    wanted = ONLY_ONES if known == MIXED else MIXED
+    manners = world.chance.choice(("obeys", "wedges-once", "wedges-once", "fails"))
+    _be(world, node.name, manners)
+    now = world.life.now
+    change = LayoutChange.objects.create(
+        node=node, wanted=layout_of(wanted), before=layout_of(known), planned_at=now, step_at=now
+    )
+    try:
+        deciding.approve(change, actor=OPERATOR, now=now)
+    except Refused as refused:
+        moving.move(change, Step.CANCELLED, why=str(refused)[:200], now=now)
+
+
+def operator_looks(world: World) -> None:
+    """Somebody decides what waits for a person: nodes that failed, clusters that froze, orphans, missing cards."""
+    cluster, now = Cluster.objects.get(pk=world.cluster.pk), world.life.now
+    if cluster.frozen:
+        freezing.thaw(cluster, why=WHY, actor=OPERATOR, now=now)
+        world.forget()
+    for change in LayoutChange.objects.filter(step=Step.QUARANTINED):
+        _be(world, change.node.name, "obeys")
+        with suppress(Refused):  # it was decided before
+            deciding.take_back(change, why=WHY, actor=OPERATOR, now=now)
+    if waiting := list(Orphan.objects.exclude(held_at=None).values_list("name", flat=True)):
+        orphans.agree(cluster.pk, waiting, why=WHY, actor=OPERATOR, now=now)
+
+
+def neighbour_needs_the_place(world: World) -> None:
+    """A pod that others hold for more important pushes ours out: the scheduler itself decides it."""
+    held = {lease.pk for lease in world.leases("active")}
+    with as_sweep():
+        places = Allocation.objects.filter(released_at=None, lease__in=held).select_related("gpu__node")
+        if not (found := list(places.order_by("id"))):
+            return
+    place = world.chance.choice(found)
+    asks = "gpu" if place.profile == "card" else f"mig-{place.profile}"
+    name, node = f"urgent-{names.tail(place.pk)}", place.gpu.node.name
+    count = world.plane.api.get(f"/api/v1/nodes/{node}")["status"]["allocatable"].get(
+        f"nvidia.com/{asks}", "0"
+    )
+    if int(count):
+        body = pod(name, NEIGHBOURS, node=node, limits={f"nvidia.com/{asks}": count})
+        body["spec"]["priorityClassName"] = URGENT
+        with suppress(api.Refused):  # it is there already
+            world.plane.api.create(body)
+
+
+def neighbours_leave(world: World) -> None:
+    for each in world.plane.api.items(f"/api/v1/namespaces/{NEIGHBOURS}/pods"):
+        with suppress(api.Refused):
+            world.plane.api.delete(f"/api/v1/namespaces/{NEIGHBOURS}/pods/{each['metadata']['name']}")
+
+
+def stranger_has_our_name(world: World) -> None:
+    """Something that is not ours has the name that a lease will need: it is left alone, and the lease is refused."""
+    queued = [lease for lease in world.leases("queued") if lease.generation == 1]
+    spaces = world.plane.api.items("/api/v1/namespaces", labelSelector="gpubroker.dev/project")
+    space_of = {
+        each["metadata"]["labels"]["gpubroker.dev/project"]: each["metadata"]["name"] for each in spaces
+    }
+    uids = {each["metadata"]["name"]: each["metadata"]["uid"] for each in spaces}
+    for lease in queued:
+        if space := space_of.get(lease.project_id):
+            meta = {"name": names.anchor(lease.pk, lease.generation + 1), "namespace": space}
+            body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"whose": "not yours"}}
+            with suppress(api.Refused):  # its namespace is just being deleted
+                made = world.plane.api.create(body)
+                world.strange[world.plane.api.path(body)] = f"{uids[space]} {made['metadata']['uid']}"
+            return
+
+
+def asks_where_a_stranger_is(world: World) -> None:
+    world.ask(IMAGE, "1g.10gb", max_duration_s=3600)
+    stranger_has_our_name(world)
+
+
+def strangers_are_whole(world: World) -> None:
+    """Look whether what is not ours is as it was, unless its whole namespace went."""
+    for path, uids in list(world.strange.items()):
+        space = world.plane.api.find(path.partition("/configmaps/")[0])
+        if space is None or "deletionTimestamp" in space["metadata"] or space["metadata"]["uid"] not in uids:
+            del world.strange[path]
+            continue
+        seen = world.plane.api.find(path)
+        if seen is None or seen["metadata"]["uid"] not in uids or seen.get("data") != {"whose": "not yours"}:
+            _unexpected(world, f"a stranger's object was touched: {path}")
+            del world.strange[path]
+
+
+def cut_while_held(world: World) -> None:
+    """Look whether any node is at work on its cards while somebody holds a place there."""
+    at_work = LayoutChange.objects.filter(step__in=[step.value for step in BLIND]).values("node")
+    with as_staff():
+        held = Allocation.objects.filter(gpu__node__in=at_work, released_at=None).count()
+    if held:
+        _unexpected(world, f"{held} places are held on a node that is being cut")
+
+
+def wedges_healed() -> int:
+    """Count the changes that were done though their node had fallen silent."""
+    nudged = LayoutStep.objects.filter(step=Step.NUDGING.value).values("change")
+    return LayoutChange.objects.filter(pk__in=nudged, step=Step.DONE).count()
+
+
+def _be(world: World, node: str, manners: str) -> None:
+    body = {"metadata": {"annotations": {MANNERS: manners}}}
+    with suppress(api.Refused):
+        world.plane.api.patch(f"/api/v1/nodes/{node}", body)
+
+
+def _frozen(world: World) -> bool:
+    return freezing.is_frozen(world.cluster.pk)
+
+
+def _reached(world: World) -> int:
+    return max(
+        ClusterWatch.objects.filter(cluster=world.cluster).values_list("version", flat=True), default=0
+    )
+
+
+def _unexpected(world: World, what: str) -> None:
+    print(f"unexpected: {what}", flush=True)
+    world.unexpected.append(what)

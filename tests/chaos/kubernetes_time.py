@@ -1,0 +1,115 @@
+"""A cluster in another time: hours pass for us in an instant, and it seems to have lived through them as we did.
+
+A control plane's clock cannot be put forward, ours can. What passes between the two is translated: every moment that
+the cluster names is told as so much later, every moment that we name as so much earlier. It then is to us like one
+that stood still for those hours: its nodes are heard from now, what ran before runs now, what ends ends now.
+"""
+
+import re
+from bisect import bisect_right
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler
+from typing import Any
+
+import urllib3
+
+from tests.cluster.proxy import Proxy
+from tests.controlplane.plane import ControlPlane
+
+# Until when a lease is paid we write and read ourselves, and nobody else.
+MOMENT = re.compile(rb'(?<!paid-until":)"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)((?:\.\d+)?Z)"')
+WRITTEN = "%Y-%m-%dT%H:%M:%S"
+BYTES = 2**16
+
+
+@dataclass
+class Jumps:
+    """How far our clock is ahead of the cluster's, and since when."""
+
+    ahead: timedelta = timedelta()
+    _since: list[datetime] = field(default_factory=list)  # our moments before each jump
+    _jumped: list[tuple[datetime, timedelta]] = field(
+        default_factory=list
+    )  # when it really was, and how far since
+
+    @property
+    def now(self) -> datetime:
+        return datetime.now(UTC) + self.ahead
+
+    def jump(self, length: timedelta) -> None:
+        self._since.append(self.now)
+        self._jumped.append((datetime.now(UTC), self.ahead + length))
+        self.ahead += length
+
+    def real(self, ours: datetime) -> datetime:
+        """Return when one of our moments really was; all that lie within a jump were at its instant."""
+        last = bisect_right(self._since, ours) - 1
+        if last < 0:
+            return ours
+        moment, ahead = self._jumped[last]
+        return max(ours - ahead, moment)
+
+
+def translated(text: bytes, by: timedelta) -> bytes:
+    """Move every moment in a JSON document."""
+    if not by:
+        return text
+
+    def moved(found: re.Match[bytes]) -> bytes:
+        moment = datetime.strptime(found[1].decode(), WRITTEN).replace(tzinfo=UTC) + by
+        return b'"' + moment.strftime(WRITTEN).encode() + found[2] + b'"'
+
+    return MOMENT.sub(moved, text)
+
+
+class Later(Proxy):
+    """The way into such a cluster; it can be cut altogether, watches that are under way with it."""
+
+    def __init__(self, plane: ControlPlane, jumps: Jumps) -> None:
+        super().__init__(plane)
+        self.jumps, self.is_cut = jumps, False
+
+    def _serve(self, door: BaseHTTPRequestHandler) -> None:
+        if self.is_cut:
+            door.close_connection = True
+        else:
+            super()._serve(door)
+
+    def _ask(self, door: BaseHTTPRequestHandler, body: bytes) -> urllib3.BaseHTTPResponse:
+        return super()._ask(door, translated(body, -self.jumps.ahead))
+
+    def _answer(
+        self, door: BaseHTTPRequestHandler, status: int, body: bytes, headers: dict[str, str]
+    ) -> None:
+        if self.is_cut:  # it was asked before, and answers into the void
+            door.close_connection = True
+        else:
+            super()._answer(door, status, translated(body, self.jumps.ahead), headers)
+
+    def _pass_on(self, door: BaseHTTPRequestHandler, body: bytes) -> None:
+        if "watch=true" not in door.path:
+            super()._pass_on(door, body)
+            return
+        try:
+            self._stream(door, self._ask(door, body))
+        except (OSError, urllib3.exceptions.HTTPError):
+            door.close_connection = True
+
+    def _stream(self, door: Any, real: urllib3.BaseHTTPResponse) -> None:
+        """Pass a watch on line by line, so that no moment is cut in two."""
+        door.send_response(real.status)
+        door.send_header("Content-Type", "application/json")
+        door.send_header("Transfer-Encoding", "chunked")
+        door.end_headers()
+        rest = b""
+        for piece in real.stream(BYTES):
+            *lines, rest = (rest + piece).split(b"\n")
+            if self.is_cut:
+                door.close_connection = True
+                return
+            whole = translated(b"".join(line + b"\n" for line in lines), self.jumps.ahead)
+            if whole:
+                door.wfile.write(b"%x\r\n%s\r\n" % (len(whole), whole))
+                door.wfile.flush()
+        door.wfile.write(b"0\r\n\r\n")
