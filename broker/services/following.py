@@ -16,20 +16,25 @@ from broker.provisioners.kubernetes.finding import order_of
 from broker.provisioners.kubernetes.identity import changed, older
 from broker.provisioners.kubernetes.kinds import BY_NAME, CONFIG_MAP, NODE, POD, Kind
 from broker.provisioners.kubernetes.objects import read
+from broker.provisioners.kubernetes.pulse import Pulse, late, pulse_ref
 from broker.provisioners.kubernetes.reflector import Reflector
 from broker.provisioners.kubernetes.sink import Found, Waiting
+from broker.provisioners.kubernetes.transport import Api
 from broker.services import fencing, freezing, joining, sightings
 from broker.services.sightings import Sighting
 from ports import clock
 
 log = structlog.get_logger(__name__)
-ANCHORS = f"{labels.OURS},{labels.ROLE}={labels.ANCHOR_ROLE}"
+ANCHORS = f"{labels.OURS},{labels.ROLE} in ({labels.ANCHOR_ROLE},{labels.PULSE_ROLE})"
 FOLLOWED: dict[Kind, tuple[str, type[objects.Pod | objects.Node | objects.Thing]]] = {
     POD: (labels.OURS, objects.Pod),
     CONFIG_MAP: (ANCHORS, objects.Thing),
     NODE: ("", objects.Node),
 }
 SLICES = BY_NAME["resource.k8s.io/v1", "ResourceSlice"]
+READERS: dict[Kind, type[objects.Pod | objects.Node | objects.Thing]] = {
+    kind: reads for kind, (_, reads) in FOLLOWED.items()
+}
 INVENTORY_S, RETURN_S = 60.0, 5.0
 LEADERS = 2  # the first key of our advisory locks: 1 is quota's
 
@@ -45,30 +50,50 @@ class Agent:
         self.cluster, self._kubeconfig = cluster, kubeconfig_of(cluster.pk)
         # The reflectors' threads may connect anew at any time, and have no business in the database.
         self.way: Way = way_into(cluster.pk, lambda: self._kubeconfig)
-        self.waiting = Waiting()
+        self.waiting = Waiting(READERS)
         self.reflectors = [
             Reflector(self.way.transport, kind, self.waiting, labels=marks)
             for kind, (marks, _) in FOLLOWED.items()
         ]
+        self.pulse = Pulse(
+            self.way.transport, self.way.installation, well=self._sees_all, strange=self._is_strange
+        )
+        self._pulse_name = pulse_ref(self.way.installation).name
+        self._uid = self.way.uid()
         self._inventory_at = self._return_at = 0.0
+        self._nodes_known = False  # whether we have listed them ourselves
+        self._listing: dict[Kind, set[tuple[str, str]]] = {}  # what the pages of a list held so far
         self.frozen = False  # it is no longer the cluster we knew: whoever follows it begins anew
+        self._over = False
+        self._beaten = 0  # the version of the latest pulse
+        self._suspicion = ""  # why it must be, as another thread found
 
     def follow(self, going: Callable[[], bool]) -> None:
         """Follow until told to stop, or until the cluster is frozen."""
 
         def reflecting() -> bool:
-            return going() and not self.frozen
+            return going() and not self.frozen and not self._over
 
-        threads = [Thread(target=each.follow, args=(reflecting,), daemon=True) for each in self.reflectors]
+        threads = self.start(reflecting)
+        try:
+            while reflecting():
+                self.turn()
+                ended = any(not thread.is_alive() for thread in threads)
+                if ended and reflecting():
+                    raise Blind(
+                        "a watch ended for a reason nobody foresaw; its own words are above."
+                        " Start the agent again."
+                    )
+        finally:
+            self._over = True  # whatever the reason: nobody would take in what threads still find
+
+    def start(self, going: Callable[[], bool]) -> list[Thread]:
+        """Let reflectors and pulse go on in threads of their own, which never touch the database."""
+        following = [each.follow for each in self.reflectors] + [self.pulse.follow]
+        threads = [Thread(target=each, args=(going,), daemon=True) for each in following]
         for thread in threads:
             thread.start()
-        while reflecting():
-            self.turn()
-            ended = any(not thread.is_alive() for thread in threads)
-            if ended and reflecting():
-                raise Blind(
-                    "a watch ended for a reason nobody foresaw; its own words are above. Start the agent again."
-                )
+        return threads
 
     def turn(self, patience_s: float = 1.0) -> None:
         """Take in what has come, and look after what is due."""
@@ -76,7 +101,9 @@ class Agent:
         moment = clock.monotonic()
         if moment >= self._return_at:
             self._return_at = moment + RETURN_S
-            self._kubeconfig = kubeconfig_of(self.cluster.pk)
+            self._kubeconfig, self._uid = kubeconfig_of(self.cluster.pk), self.way.uid()
+            if self._suspicion:
+                self._freeze(self._suspicion)
             self.frozen = self.frozen or freezing.is_frozen(self.cluster.pk)
             self._bring_back(clock.now())
         if moment >= self._inventory_at:
@@ -86,30 +113,41 @@ class Agent:
     def absorb(self, batch: Iterable[Found], *, now: datetime) -> None:
         """Write down what was found, in order; changes between two lists are written at once."""
         pending: list[Sighting] = []
-        reached: dict[Kind, int] = {}
+        reached: dict[str, int] = {}
         for found in batch:
             if self.frozen:
                 return
-            if found.how == "LISTED" and (why := older(found.version, self._reached(found.kind))):
+            if found.how in ("PAGED", "LISTED") and (why := older(found.version, self._reached(found.kind))):
                 self._freeze(why)
                 return
+            if found.how == "BEGUN":
+                self._listing[found.kind] = set()
+                continue
             seen = [self._sighting(found.kind, item, gone=found.how == "DELETED") for item in found.items]
-            if found.how == "LISTED":
+            pending += [each for each in seen if each is not None]
+            if found.how == "PAGED":
+                self._listing[found.kind] |= {(each.namespace, each.name) for each in seen if each}
+            elif found.how == "LISTED":
                 sightings.note(self.cluster, pending, now=now)
                 pending = []
-                sightings.note_all(self.cluster, found.kind.name, seen, version=found.version, now=now)
+                there = self._listing.pop(found.kind)
+                sightings.forget_others(self.cluster, found.kind.name, there, version=found.version, now=now)
+                if found.kind is NODE:
+                    self._nodes_known, self._inventory_at = True, 0.0
             else:
-                pending += seen
-                reached[found.kind] = found.version
-            if found.kind is NODE and found.how != "HEARD":
+                reached[found.kind.name] = found.version
+            if found.kind is NODE and found.items:
                 self._see_nodes(found, now)
-        sightings.note(self.cluster, pending, now=now)
-        for kind, version in reached.items():
-            sightings.heard(self.cluster, kind.name, version=version, now=now)
+        if pending:
+            sightings.note(self.cluster, pending, now=now)
+        sightings.heard(self.cluster, reached, now=now)
 
-    def _sighting(self, kind: Kind, item: objects.Raw, *, gone: bool) -> Sighting:
+    def _sighting(self, kind: Kind, item: objects.Raw, *, gone: bool) -> Sighting | None:
+        """Turn what was found into a row; None for a pulse that waited so long that it proves little."""
         thing = read(item, objects.Thing)
         meta, marks = thing.metadata, thing.metadata.labels
+        if meta.name == self._pulse_name and late(thing):
+            return None
         ours = labels.fit(
             marks, {labels.INSTALLATION: self.way.installation}
         )  # else a neighbour's, seen for its node
@@ -122,8 +160,21 @@ class Agent:
             lease_id=marks.get(labels.LEASE, "") if ours else "",
             tenant_id=marks.get(labels.TENANT, "") if ours else "",
             order_name=order_of(thing) if ours else "",
-            body=None if gone else msgspec.to_builtins(read(item, FOLLOWED[kind][1])),
+            body=None if gone else item,
         )
+
+    def _sees_all(self) -> bool:
+        return all(each.is_open for each in self.reflectors)
+
+    def _is_strange(self, api: Api, answer: objects.Thing | None) -> bool:
+        """Tell whether a cluster is not what it was: asked before the first pulse, and of every answer to one."""
+        if answer is None:
+            why = changed(api, self._uid, 0)
+        else:
+            why = older(int(answer.metadata.resource_version), self._beaten)
+            self._beaten = max(self._beaten, int(answer.metadata.resource_version))
+        self._suspicion = self._suspicion or why
+        return bool(why)
 
     def _reached(self, kind: Kind) -> int:
         watch = ClusterWatch.objects.filter(cluster=self.cluster, kind=kind.name).first()
@@ -134,12 +185,14 @@ class Agent:
         self.frozen = True
 
     def _see_nodes(self, found: Found, now: datetime) -> None:
-        known = dict(Node.objects.filter(cluster=self.cluster).values_list("name", "state"))
-        for item in found.items:
-            node = read(item, objects.Node)
+        nodes = [read(item, objects.Node) for item in found.items]
+        names = [node.metadata.name for node in nodes]
+        rows = Node.objects.filter(cluster=self.cluster, name__in=names)
+        known = dict(rows.values_list("name", "state"))
+        for node in nodes:
             hears = found.how != "DELETED" and _is_heard(node)
             state = known.get(node.metadata.name)
-            if state is None or found.how == "ADDED":
+            if state is None or found.how in ("ADDED", "PAGED"):
                 self._inventory_at = 0.0
             if state is not None and hears == (state == NodeState.LOST):
                 fencing.follow_node(self.cluster, node.metadata.name, hears=hears, now=now)
@@ -154,23 +207,29 @@ class Agent:
                 fencing.follow_node(self.cluster, name, hears=True, now=now)
 
     def _take_inventory(self, now: datetime) -> None:
-        api = self.way.transport.within()
+        """Bring what is sold in line with the nodes as the watch has shown them."""
         try:
-            if (joined := self.way.uid()) and (why := changed(api, joined, 0)):
+            if self.pulse.beats == 0 and self._uid and (why := changed(self._api(), self._uid, 0)):
                 self._freeze(why)
                 return
-            nodes = [read(item, objects.Node) for item in api.list_all(NODE)[0]]
+            if not self._nodes_known:
+                return  # when they are, it is due at once
             slices = [read(item, objects.ResourceSlice) for item in self._slices()]
         except (Unanswered, refusals.Refusal) as silence:
             log.warning("inventory not taken", cluster=self.cluster.name, why=str(silence))
             return
+        rows = ClusterObject.objects.filter(cluster=self.cluster, kind=NODE.name).order_by("name")
+        nodes = [msgspec.convert(body, objects.Node) for body in rows.values_list("body", flat=True)]
         for problem in joining.take_inventory(
             self.cluster, self.way.driver.inventory(nodes, slices), now=now
         ):
             log.warning("not for sale", cluster=self.cluster.name, why=problem)
 
+    def _api(self) -> Api:
+        return self.way.transport.within()
+
     def _slices(self) -> list[objects.Raw]:
-        return self.way.transport.within().list_all(SLICES)[0] if self.way.driver.name == "dra" else []
+        return self._api().list_all(SLICES)[0] if self.way.driver.name == "dra" else []
 
 
 def lead(cluster: Cluster) -> bool:

@@ -4,6 +4,7 @@ Load under the tenant's wall; act with no transaction open; apply if the row is 
 """
 
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from django.conf import settings
@@ -55,6 +56,29 @@ def step(lease_id: str, tenant_id: str, *, now: datetime) -> None:
         placing.serve(pool_of(lease.offering), now=now)
 
 
+def told(lease_id: str, tenant_id: str, generation: int, observation: Observation, *, now: datetime) -> bool:
+    """Write down what a cluster's agent saw of a lease that is well; False where a worker has to look."""
+    try:
+        with as_tenant(tenant_id):
+            standing = Lease.objects.select_related("offering").filter(pk=lease_id, generation=generation)
+            lease = standing.first()
+            if lease is None or ending.is_over(lease, now):
+                return False
+            match S(lease.state), observation.seen:
+                case S.PROVISIONING, Seen.READY:
+                    _activate(lease, observation, now)
+                case S.PROVISIONING, Seen.PENDING:
+                    if observation.text != lease.progress.get("text"):  # the next look is the sweep's
+                        _look_again(lease, replace(observation, again_in_s=REST.total_seconds()), now)
+                case S.ACTIVE, Seen.READY if not lease.conditions:
+                    pass
+                case _:
+                    return False
+    except StaleLease:
+        return False
+    return True
+
+
 def _claim(lease: Lease, now: datetime) -> Order | None:
     """Take the lease for ourselves for a while; None when another worker has it.
 
@@ -73,9 +97,12 @@ def _work(lease: Lease, order: Order, now: datetime) -> None:
             _apply(lease, observation, now)
             outdated = False
         except StaleLease:
+            standing = Lease.objects.holding().filter(pk=lease.pk, generation=order.generation)
+            outdated = (state := standing.values_list("state", flat=True).first()) is None
             # Somebody moved it while we worked, and our claim kept their hint's worker out: pass it on.
-            doorbell.ring("broker.step", lease.pk, tenant_id=lease.tenant_id, now=now)
-            outdated = not Lease.objects.holding().filter(pk=lease.pk, generation=order.generation).exists()
+            # Not so when its agent was faster and has made it active, as we would have.
+            if (lease.state, state) != (S.PROVISIONING, S.ACTIVE):
+                doorbell.ring("broker.step", lease.pk, tenant_id=lease.tenant_id, now=now)
         if lease.seq == seq or lease.state == S.RELEASING:  # the other steps give the claim back themselves
             Lease.objects.filter(pk=lease.pk, claimed_until=now + CLAIM).update(claimed_until=None, tries=0)
     if lease.state == S.QUEUED:
@@ -122,7 +149,7 @@ def _apply(lease: Lease, observation: Observation, now: datetime) -> None:
         case S.ACTIVE, _ if ending.is_over(lease, now):
             _expire(lease, observation, now)
         case S.ACTIVE, Seen.READY:
-            _recovered(lease, now)
+            _recovered(lease, observation, now)
         case S.ACTIVE, Seen.LOST:
             _lost(lease, observation, now)
         case S.ACTIVE, Seen.GONE | Seen.REFUSED:
@@ -197,7 +224,7 @@ def _expire(lease: Lease, observation: Observation, now: datetime) -> None:
         ending.release(lease, reason=EndReason.EXPIRED, now=now, at=since)
         return
     if observation.seen == Seen.READY and lease.conditions:  # it was there all along
-        _recovered(lease, now)
+        _recovered(lease, observation, now)
         lease.conditions = {}
     if observation.seen in (Seen.LOST, Seen.GONE, Seen.REFUSED) and since < (lease.ends_at or now):
         cause = observation.text or "its pod is gone"
@@ -242,8 +269,9 @@ def _lost(lease: Lease, observation: Observation, now: datetime) -> None:
     _note(lease, **changes)
 
 
-def _recovered(lease: Lease, now: datetime) -> None:
-    changes: dict[str, object] = {"due_at": min(lease.ends_at or now + REST, now + REST), "seen_at": now}
+def _recovered(lease: Lease, observation: Observation, now: datetime) -> None:
+    seen_at = max(observation.last_seen or now, lease.seen_at or lease.at)
+    changes: dict[str, object] = {"due_at": min(lease.ends_at or now + REST, now + REST), "seen_at": seen_at}
     if lease.conditions:
         changes["conditions"] = {}
     _note(lease, **changes)

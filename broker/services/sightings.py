@@ -1,16 +1,16 @@
-"""What a cluster's agent saw: kept as rows, and told to the leases it is about. Only news rings."""
+"""What a cluster's agent saw: kept as rows, and told to the leases it is about. Only news is told."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+import msgspec
 from django.db import connection, transaction
-from django.db.backends.postgresql.psycopg_any import Jsonb
 from django.db.models import Max, Min
 
 from broker.models import Cluster, ClusterObject, ClusterWatch
-from ports import doorbell
+from broker.services import news
 
 SILENT_S = 60.0  # of some kind or other a server speaks more often than that, however little happens
 
@@ -27,7 +27,7 @@ class Sighting:
     lease_id: str = ""
     tenant_id: str = ""
     order_name: str = ""
-    body: dict[str, Any] | None = None
+    body: dict[str, Any] | msgspec.Raw | None = None
 
 
 # An older version of the same object never replaces a newer one, in whatever order they arrive.
@@ -35,7 +35,7 @@ KEEP = """
 INSERT INTO broker_clusterobject
        (cluster_id, kind, namespace, name, uid, version, order_name, body, seen_at)
 SELECT %(cluster)s, s.kind, s.namespace, s.name, s.uid, s.version, s.order_name, s.body, %(now)s
-  FROM jsonb_to_recordset(%(seen)s) AS s(kind text, namespace text, name text, uid text, version bigint,
+  FROM jsonb_to_recordset(%(seen)s::jsonb) AS s(kind text, namespace text, name text, uid text, version bigint,
                                          order_name text, body jsonb)
     ON CONFLICT (cluster_id, kind, namespace, name) DO UPDATE
    SET uid = excluded.uid, version = excluded.version, order_name = excluded.order_name,
@@ -45,51 +45,59 @@ RETURNING kind, namespace, name
 """
 DROP = """
 DELETE FROM broker_clusterobject o
- USING jsonb_to_recordset(%(gone)s) AS s(kind text, namespace text, name text, version bigint)
+ USING jsonb_to_recordset(%(gone)s::jsonb) AS s(kind text, namespace text, name text, version bigint)
  WHERE o.cluster_id = %(cluster)s AND o.kind = s.kind AND o.namespace = s.namespace AND o.name = s.name
    AND o.version <= s.version
 RETURNING o.kind, o.namespace, o.name
 """
 
 
+HEARD = """
+INSERT INTO broker_clusterwatch (cluster_id, kind, version, heard_at, synced_at)
+SELECT %(cluster)s, h.kind, h.version, %(now)s, %(now)s
+  FROM jsonb_to_recordset(%(heard)s::jsonb) AS h(kind text, version bigint)
+    ON CONFLICT (cluster_id, kind) DO UPDATE
+   SET version = excluded.version, heard_at = excluded.heard_at,
+       synced_at = CASE WHEN %(listed)s THEN excluded.synced_at ELSE broker_clusterwatch.synced_at END
+"""
+
+
 @transaction.atomic
 def note(cluster: Cluster, sightings: Iterable[Sighting], *, now: datetime) -> int:
-    """Keep what was seen and ring once for every lease that it is news of; return how many were rung for."""
+    """Keep what was seen and tell every lease that it is news of; return how many were told."""
     latest = {(s.kind, s.namespace, s.name): s for s in sightings}
     there = [s for s in latest.values() if s.body is not None]
     gone = [s for s in latest.values() if s.body is None]
-    news = _run(KEEP, cluster, now, "seen", there) | _run(DROP, cluster, now, "gone", gone)
-    leases = {(s.lease_id, s.tenant_id) for key, s in latest.items() if key in news and s.lease_id}
-    for lease_id, tenant_id in sorted(leases):
-        doorbell.ring("broker.step", lease_id, tenant_id=tenant_id, now=now)
-    return len(leases)
+    fresh = _run(KEEP, cluster, now, "seen", there) | _run(DROP, cluster, now, "gone", gone)
+    orders = {
+        s.order_name: (s.lease_id, s.tenant_id) for key, s in latest.items() if key in fresh and s.lease_id
+    }
+    return news.tell(cluster, orders, now=now)
 
 
 @transaction.atomic
-def note_all(
-    cluster: Cluster, kind: str, sightings: Iterable[Sighting], *, version: int, now: datetime
+def forget_others(
+    cluster: Cluster, kind: str, there: Collection[tuple[str, str]], *, version: int, now: datetime
 ) -> int:
-    """Keep a whole list: what we had of this kind and is not in it went while nobody watched."""
-    seen = list(sightings)
-    there = {(s.namespace, s.name) for s in seen}
+    """Take a list as all there is: what we had of this kind and is not in it went while nobody watched."""
     before = ClusterObject.objects.filter(cluster=cluster, kind=kind, version__lte=version)
+    names = before.values_list("id", "namespace", "name")
+    missing = [pk for pk, namespace, name in names if (namespace, name) not in there]
     gone = [
         Sighting(kind, old.namespace, old.name, old.uid, version, *_lease_of(old))
-        for old in before
-        if (old.namespace, old.name) not in there
+        for old in ClusterObject.objects.filter(pk__in=missing)
     ]
-    heard(cluster, kind, version=version, now=now, listed=True)
-    return note(cluster, [*seen, *gone], now=now)
+    heard(cluster, {kind: version}, now=now, listed=True)
+    return note(cluster, gone, now=now)
 
 
-def heard(cluster: Cluster, kind: str, *, version: int, now: datetime, listed: bool = False) -> None:
-    """Remember how far a kind was followed, and when the server spoke last."""
-    changes: dict[str, object] = {"version": version, "heard_at": now}
-    if listed:
-        changes["synced_at"] = now
-    ClusterWatch.objects.update_or_create(
-        cluster=cluster, kind=kind, defaults=changes, create_defaults={**changes, "synced_at": now}
-    )
+def heard(cluster: Cluster, reached: Mapping[str, int], *, now: datetime, listed: bool = False) -> None:
+    """Remember how far each kind was followed, and that the server spoke of it now."""
+    if not reached:
+        return
+    rows = [{"kind": kind, "version": version} for kind, version in reached.items()]
+    with connection.cursor() as cursor:
+        cursor.execute(HEARD, {"cluster": cluster.pk, "now": now, "listed": listed, "heard": _json(rows)})
 
 
 def lag_s(cluster: Cluster, *, now: datetime) -> float | None:
@@ -145,5 +153,10 @@ def _run(
     columns = ("kind", "namespace", "name", "uid", "version", "order_name", "body")
     values = [{column: getattr(row, column) for column in columns} for row in rows]
     with connection.cursor() as cursor:
-        cursor.execute(sql, {"cluster": cluster.pk, "now": now, name: Jsonb(values)})
+        cursor.execute(sql, {"cluster": cluster.pk, "now": now, name: _json(values)})
         return {(kind, namespace, found) for kind, namespace, found in cursor.fetchall()}
+
+
+def _json(rows: list[dict[str, Any]]) -> str:
+    """Write rows as PostgreSQL takes them in; bodies are JSON already, mostly."""
+    return msgspec.json.encode(rows).decode()

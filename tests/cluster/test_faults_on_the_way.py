@@ -14,6 +14,7 @@ from broker.provisioners.kubernetes.cluster import Way
 from broker.provisioners.kubernetes.finding import namespace_of
 from broker.provisioners.kubernetes.kinds import CONFIG_MAP, Kind
 from broker.provisioners.kubernetes.provisioner import KubernetesProvisioner
+from broker.provisioners.kubernetes.objects import Thing
 from broker.provisioners.kubernetes.reflector import Reflector
 from broker.provisioners.kubernetes.sink import Found, Waiting
 from broker.provisioners.kubernetes.specs import lease_spec
@@ -194,7 +195,7 @@ class Following:
     """One reflector in a thread of its own, and what it said."""
 
     def __init__(self, proxy: Proxy, kind: Kind, marks: str) -> None:
-        self.waiting, self.over = Waiting(), Event()
+        self.waiting, self.over = Waiting({kind: Thing}), Event()
         self.reflector = Reflector(Transport(lambda: proxy.kubeconfig), kind, self.waiting, labels=marks)
         self.thread = Thread(
             target=self.reflector.follow, args=(lambda: not self.over.is_set(),), daemon=True

@@ -12,6 +12,7 @@ from broker.models import Cluster, ClusterCredential, ClusterWatch, GpuModel, ou
 from broker.provisioners.base import Unanswered
 from broker.provisioners.kubernetes.drivers.base import SliceDriver
 from broker.provisioners.kubernetes.drivers.choosing import driver_named
+from broker.provisioners.kubernetes.memory import Memory
 from broker.provisioners.kubernetes.transport import Transport
 from ports import seal
 
@@ -25,6 +26,7 @@ class Way:
     installation: str = ""  # ours: what carries another's mark is left alone
     uid: Callable[[], str] = str  # of the cluster that joined; empty where nobody has asked it yet
     reached: Callable[[], int] = int  # the latest of its versions that we have seen
+    memory: Memory | None = None  # what its agent wrote down
 
 
 def way_into(cluster_id: str, kubeconfig: Callable[[], Mapping[str, Any]] | None = None) -> Way:
@@ -33,7 +35,15 @@ def way_into(cluster_id: str, kubeconfig: Callable[[], Mapping[str, Any]] | None
     transport = Transport(kubeconfig or (lambda: kubeconfig_of(cluster_id)))
     known = json.dumps({"models": list(GpuModel.objects.order_by("name").values_list("spec", flat=True))})
     driver = driver_named(cluster.driver, cluster.driver_options, load_models(known))
-    return Way(transport, driver, our_mark(), lambda: _uid_of(cluster_id), lambda: _reached(cluster_id))
+    mark = our_mark()
+    return Way(
+        transport,
+        driver,
+        mark,
+        lambda: _uid_of(cluster_id),
+        lambda: _reached(cluster_id),
+        Memory(cluster_id, mark),
+    )
 
 
 def _uid_of(cluster_id: str) -> str:

@@ -13,7 +13,7 @@ T = TypeVar("T")
 Raw = msgspec.Raw
 
 
-class Struct(msgspec.Struct, rename="camel", gc=False, kw_only=True):
+class Struct(msgspec.Struct, rename="camel", gc=False, kw_only=True, omit_defaults=True):
     """A piece of an object as it comes from the server."""
 
 
@@ -24,18 +24,23 @@ class OwnerReference(Struct):
     controller: bool = False
 
 
-class Meta(Struct):
+class Marks(Struct):
+    """As much of an object's metadata as is read of thousands."""
+
     name: str = ""
     namespace: str = ""
     uid: str = ""
     resource_version: str = ""
-    generation: int = 0
     labels: dict[str, str] = {}
-    annotations: dict[str, str] = {}
     finalizers: list[str] = []
-    owner_references: list[OwnerReference] = []
     creation_timestamp: datetime | None = None
     deletion_timestamp: datetime | None = None
+
+
+class Meta(Marks):
+    generation: int = 0
+    annotations: dict[str, str] = {}
+    owner_references: list[OwnerReference] = []
 
 
 class Waiting(Struct):
@@ -83,14 +88,8 @@ class Condition(Struct):
         return self.status == "True"
 
 
-class Container(Struct):
-    name: str = ""
-    image: str = ""
-
-
 class PodSpec(Struct):
     node_name: str = ""
-    containers: list[Container] = []
 
 
 class PodStatus(Struct):
@@ -103,7 +102,7 @@ class PodStatus(Struct):
 
 
 class Pod(Struct):
-    metadata: Meta
+    metadata: Marks
     spec: PodSpec = msgspec.field(default_factory=PodSpec)
     status: PodStatus = msgspec.field(default_factory=PodStatus)
 
@@ -215,6 +214,15 @@ class Thing(Struct):
     metadata: Meta = msgspec.field(default_factory=Meta)
 
 
+class Version(Struct):
+    """How new an object is, and nothing else of it."""
+
+    class Of(Struct):
+        resource_version: str = ""
+
+    metadata: Of
+
+
 class ListMeta(Struct):
     resource_version: str = ""
     continue_: str = msgspec.field(default="", name="continue")
@@ -251,3 +259,8 @@ class Status(Struct):
 def read(body: bytes | msgspec.Raw, kind: type[T]) -> T:
     """Decode one object."""
     return msgspec.json.decode(body, type=kind)
+
+
+def narrow(body: bytes | msgspec.Raw, kind: type[Any]) -> msgspec.Raw:
+    """Return an object again as JSON, with nothing in it but what we read of it."""
+    return msgspec.Raw(msgspec.json.encode(read(body, kind)))

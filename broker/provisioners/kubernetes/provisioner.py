@@ -6,6 +6,7 @@ adopted, changed or deleted: our marks are looked for first, and deletes carry t
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import structlog
@@ -28,6 +29,7 @@ from broker.provisioners.kubernetes.identity import must_be
 from broker.provisioners.kubernetes.kinds import POD, Kind, Ref
 from broker.provisioners.kubernetes.lasting import deadlines
 from broker.provisioners.kubernetes.making import InTheWay, make_anchor, make_children, mend, put_up_walls
+from broker.provisioners.kubernetes.memory import Remembered
 from broker.provisioners.kubernetes.nodes import shutting_down, silent
 from broker.provisioners.kubernetes.objects import Thing, read
 from broker.provisioners.kubernetes.observing import observe
@@ -44,6 +46,8 @@ QUIET = timedelta(
 WALLS_S = 600.0  # how long a project's walls are trusted to stand as we put them up
 SURE_S = 15.0  # how long a cluster is taken for the one it was
 SOON_S, QUOTA_S = 0.5, 30.0
+TOLD_S = 10.0  # where the agent tells of every change, this is how often to look all the same
+LEEWAY = timedelta(minutes=20)  # what is paid no longer is stopped by us; the dead man's switch may be later
 
 
 class KubernetesProvisioner:
@@ -56,11 +60,14 @@ class KubernetesProvisioner:
         self._made: dict[str, str] = {}  # orders all of whose objects were made, and their anchor's uid
 
     def ensure(self, order: Order, *, now: datetime) -> Observation:
-        with self._asking() as api:
+        known = self._known(order, now)
+        if known and (seen := self._well(known, self._spec(order), now)):
+            return seen
+        with self._asking(now) as api:
             try:
                 spec = self._spec(order)
-                if order.name not in self._made:
-                    self._make(api, order, spec)
+                if order.name not in self._made and self._make(api, order, spec) and known:
+                    return Observation(Seen.PENDING, "being made", again_in_s=TOLD_S)
                 found = of_order(api, spec)
                 if found.anchor is None or found.anchor.metadata.uid != self._made[order.name]:
                     self._made.pop(order.name)  # somebody took it away: made anew at the next look
@@ -80,8 +87,10 @@ class KubernetesProvisioner:
                 return Observation(Seen.PENDING, text, again_in_s=QUOTA_S)
 
     def observe(self, order: Order, *, now: datetime) -> Observation:
-        with self._asking() as api:
-            spec = self._spec(order)
+        known, spec = self._known(order, now), self._spec(order)
+        if known and (seen := self._well(known, spec, now)) and not self._is_unpaid(spec, known.found):
+            return seen
+        with self._asking(now) as api:
             found = of_order(api, spec)
             if found.anchor is None or found.ends:
                 self._make_sure(api)
@@ -90,8 +99,14 @@ class KubernetesProvisioner:
             return self._seen(api, spec, found, now)
 
     def remove(self, order: Order, *, now: datetime) -> Observation:
-        with self._asking() as api:
-            self._made.pop(order.name, None)
+        self._made.pop(order.name, None)
+        known = self._known(order, now)
+        with self._asking(now) as api:
+            if known and known.well and known.found.anchor:
+                if not known.found.ends:
+                    _delete(api, known.found.ref.kind, known.found.anchor)
+                return replace(shutting_down(known.found.pods, now=now), again_in_s=TOLD_S)
+            # That nothing is left frees its places: only the cluster itself may say so.
             found = of_order(api, self._spec(order))
             if found.is_gone:
                 self._make_sure(api)
@@ -101,12 +116,14 @@ class KubernetesProvisioner:
             return lost or shutting_down(found.pods, now=now)
 
     def names(self) -> list[str]:
+        if (memory := self._way_in.memory) and (known := memory.names(now=clock.now())) is not None:
+            return known
         with self._asking() as api:
             self._make_sure(api)
             return sorted(all_of_ours(api, self._way_in.installation))
 
     def remove_named(self, name: str, *, now: datetime) -> None:
-        with self._asking() as api:
+        with self._asking(now) as api:
             for kind, thing in all_of_ours(api, self._way_in.installation).get(name, ()):
                 meta = thing.metadata
                 if kind is POD:
@@ -117,13 +134,12 @@ class KubernetesProvisioner:
                     _delete(api, kind, thing)
 
     @contextmanager
-    def _asking(self) -> Iterator[Api]:
+    def _asking(self, now: datetime | None = None) -> Iterator[Api]:
         """Open the API for one step; a refusal that says nothing about the lease is silence."""
-        if self._way is None:
-            self._way = way_into(self._cluster_id)
+        memory = self._way_in.memory if now else None
         try:
-            api = self._way.transport.within()
-            if clock.monotonic() >= self._sure_until:
+            api = self._way_in.transport.within()
+            if clock.monotonic() >= self._sure_until and not (memory and now and memory.fresh_at(now)):
                 self._make_sure(api)
             yield api
         except refusals.Denied as error:
@@ -140,7 +156,8 @@ class KubernetesProvisioner:
             must_be(api, joined, reached)
         self._sure_until = clock.monotonic() + SURE_S
 
-    def _make(self, api: Api, order: Order, spec: LeaseSpec) -> None:
+    def _make(self, api: Api, order: Order, spec: LeaseSpec) -> bool:
+        """Make all of an order that is not there yet; False where it is on its way out already."""
         driver = self._way_in.driver
         stand = self._walls.get(order.project_id)
         if stand is None or clock.monotonic() - stand > WALLS_S:
@@ -148,20 +165,48 @@ class KubernetesProvisioner:
             self._walls[order.project_id] = clock.monotonic()
         try:
             anchor = make_anchor(api, driver, spec)
-            if anchor.metadata.deletion_timestamp is None:
+            is_there = anchor.metadata.deletion_timestamp is None
+            if is_there:
                 make_children(api, driver, spec, anchor_uid=anchor.metadata.uid)
         except refusals.Missing:  # the namespace was deleted by hand: put up its walls next time
             self._walls.pop(order.project_id, None)
             raise
         self._made[order.name] = anchor.metadata.uid
+        return is_there
 
     def _spec(self, order: Order) -> LeaseSpec:
         return lease_spec(order, self._way_in.installation)
 
     @property
     def _way_in(self) -> Way:
-        assert self._way is not None
+        if self._way is None:
+            self._way = way_into(self._cluster_id)
         return self._way
+
+    def _known(self, order: Order, now: datetime) -> Remembered | None:
+        """Return what the agent wrote down of an order; None where the cluster itself must be asked."""
+        memory = self._way_in.memory
+        return memory.of_order(self._spec(order), now=now) if memory else None
+
+    def _well(self, known: Remembered, spec: LeaseSpec, now: datetime) -> Observation | None:
+        """Say how an order is from what is known of it, if it is well or on its way; else the cluster is asked."""
+        found = known.found
+        if found.anchor is None or found.ends or not known.well:
+            return None
+        made = found.anchor.metadata.creation_timestamp
+        if len(found.pods) < len(spec.nodes) and made and now - made > QUIET:
+            return None
+        seen = observe(found.pods, ranks=len(spec.nodes), now=now)
+        if seen.seen is Seen.READY:
+            return replace(seen, last_seen=known.at)
+        return replace(seen, again_in_s=TOLD_S) if seen.seen is Seen.PENDING else None
+
+    def _is_unpaid(self, spec: LeaseSpec, found: Found) -> bool:
+        """Tell whether the dead man's switch would come too early, or far too late."""
+        if found.anchor is None:
+            return False
+        said = found.anchor.metadata.annotations.get(labels.PAID_UNTIL, "")
+        return not stamp(spec.paid_until) <= said <= stamp(spec.paid_until + LEEWAY)
 
     def _seen(self, api: Api, spec: LeaseSpec, found: Found, now: datetime) -> Observation:
         if lost := self._lost(api, spec.nodes):
@@ -183,9 +228,7 @@ class KubernetesProvisioner:
 
     def _keep_paid(self, api: Api, spec: LeaseSpec, found: Found) -> None:
         """Write until when it is paid: what stops it should nobody of us be left to do so."""
-        if found.anchor and found.anchor.metadata.annotations.get(labels.PAID_UNTIL) != stamp(
-            spec.paid_until
-        ):
+        if found.anchor and self._is_unpaid(spec, found):
             meta = {
                 "uid": found.anchor.metadata.uid,
                 "annotations": {labels.PAID_UNTIL: stamp(spec.paid_until)},

@@ -29,8 +29,14 @@ LIST_S = 60.0
 class Sink(Protocol):
     """Takes what a reflector finds; called from the reflector's own thread."""
 
-    def listed(self, kind: Kind, items: list[objects.Raw], version: int) -> None:
-        """Take everything there is: what is not among it is gone."""
+    def paged(self, kind: Kind, items: list[objects.Raw], version: int) -> None:
+        """Take one page of everything there is."""
+
+    def listed(self, kind: Kind, version: int) -> None:
+        """Take note that the pages since the last such word were everything: what is not among them is gone."""
+
+    def begun(self, kind: Kind) -> None:
+        """Forget the pages since the last list: it begins anew."""
 
     def changed(self, kind: Kind, how: str, item: objects.Raw, version: int) -> None:
         """Take one change: ADDED, MODIFIED or DELETED."""
@@ -47,6 +53,7 @@ class Reflector:
         self._chance = chance.Chance()
         self.version: int | None = None  # None: list first
         self.lists = 0
+        self.is_open = False  # a server has agreed to tell us of every change, and has not gone since
 
     def follow(self, going: Callable[[], bool]) -> None:
         """Follow until told to stop; trouble is waited out, longer each time, never in step with others."""
@@ -58,8 +65,10 @@ class Reflector:
                 troubles = 0
                 continue
             except refusals.Expired:
+                self.is_open = False
                 self.version, pause = None, self._chance.uniform(0, AFTER_410_S)
             except (Unanswered, refusals.Refusal) as trouble:
+                self.is_open = False
                 troubles = 1 if clock.monotonic() - began > HEALTHY_S else troubles + 1
                 longest = min(FIRST_PAUSE_S * 2**troubles, LONGEST_PAUSE_S)
                 pause = max(self._chance.uniform(0, longest), getattr(trouble, "again_in_s", None) or 0)
@@ -69,26 +78,38 @@ class Reflector:
     def once(self, going: Callable[[], bool]) -> None:
         """List if need be, then watch until the server ends the stream."""
         if self.version is None:
-            items, version = self._transport.within(LIST_S).list_all(self._kind, labels=self._labels)
-            self.lists += 1
-            self.version = int(version)
-            self._sink.listed(self._kind, items, self.version)
+            self._list()
         lines = self._transport.within(LIST_S).watch(
             self._kind,
             version=str(self.version),
             labels=self._labels,
             seconds=self._chance.uniform(SHORTEST_S, LONGEST_S),
+            opened=self._opened,
         )
         for line in lines:
             self._take(read(line, objects.Event))
             if not going():
                 return
 
+    def _list(self) -> None:
+        """List page by page, so that nobody ever holds all of it."""
+        self.lists += 1
+        self._sink.begun(self._kind)
+        version = 0
+        for items, at in self._transport.within(LIST_S).pages(self._kind, labels=self._labels):
+            version = int(at)
+            self._sink.paged(self._kind, items, version)
+        self._sink.listed(self._kind, version)
+        self.version = version
+
+    def _opened(self) -> None:
+        self.is_open = True
+
     def _take(self, event: objects.Event) -> None:
         if event.type == "ERROR":  # HTTP said 200 before: the trouble comes inside the stream
             status = read(event.object, objects.Status)
             raise refusals.refusal(status.code, status)
-        self.version = int(read(event.object, objects.Thing).metadata.resource_version)
+        self.version = int(read(event.object, objects.Version).metadata.resource_version)
         if event.type == "BOOKMARK":
             self._sink.heard(self._kind, self.version)
         else:

@@ -152,17 +152,31 @@ class Api:
         fields: str = "",
         metadata_only: bool = False,
     ) -> tuple[list[msgspec.Raw], str]:
-        """Return every object of a kind and the version at which that was so, page by page."""
-        items: list[msgspec.Raw] = []
+        """Return every object of a kind and the version at which that was so."""
+        pages = list(
+            self.pages(kind, namespace=namespace, labels=labels, fields=fields, metadata_only=metadata_only)
+        )
+        return [item for items, _ in pages for item in items], pages[-1][1]
+
+    def pages(
+        self,
+        kind: Kind,
+        *,
+        namespace: str = "",
+        labels: str = "",
+        fields: str = "",
+        metadata_only: bool = False,
+    ) -> Iterator[tuple[list[msgspec.Raw], str]]:
+        """Yield the same page by page, for whoever need not have all of it at once."""
         query = {"limit": str(PAGE), "labelSelector": labels, "fieldSelector": fields}
         accept = METADATA_ONLY if metadata_only else "application/json"
-        while True:
+        going_on = True
+        while going_on:
             answer = self.send("GET", kind.path(namespace), query=query, accept=accept)
             page = objects.read(answer.body, objects.Page)
-            items += page.items or []
-            if not page.metadata.continue_:
-                return items, page.metadata.resource_version
+            yield page.items or [], page.metadata.resource_version
             query["continue"] = page.metadata.continue_
+            going_on = bool(page.metadata.continue_)
 
     def delete(self, ref: Ref, *, uid: str, propagation: str = "Foreground") -> None:
         """Delete exactly the object with this uid, never a successor of its name; what is gone is well."""
@@ -218,11 +232,17 @@ class Api:
                 raise error
 
     def watch(
-        self, kind: Kind, *, version: str, labels: str = "", seconds: float, initial: bool = False
+        self,
+        kind: Kind,
+        *,
+        version: str,
+        labels: str = "",
+        seconds: float,
+        opened: Callable[[], None] = lambda: None,
     ) -> Iterator[bytes]:
         """Yield the lines of a watch until the server ends it; Unanswered when it goes silent or breaks.
 
-        `initial` streams what is there first (WatchList) and then a bookmark that says so.
+        `opened` is called as soon as the server has agreed: lines may be long in coming.
         """
         query = {
             "watch": "true",
@@ -231,11 +251,10 @@ class Api:
             "labelSelector": labels,
             "resourceVersion": version,
         }
-        if initial:
-            query |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
         with self._open("GET", kind.path(), query, None, "", "application/json", SILENCE_S) as response:
             if response.status >= 400:
                 raise refusal(response.status, _status(response.read()))
+            opened()
             yield from _lines(response)
 
     def _left(self) -> float:

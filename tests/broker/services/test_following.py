@@ -17,7 +17,7 @@ from broker.provisioners.kubernetes.sink import Found
 from broker.services import catalogue, following, joining
 from broker.services.following import Agent
 from tests.broker.provisioners.kubernetes.conftest import serve as serve
-from tests.broker.provisioners.kubernetes.wire import Say, Serve, refused
+from tests.broker.provisioners.kubernetes.wire import Say, Serve, Wire, refused
 from tests.world import OPERATOR, Life, cards
 
 WAY = {
@@ -70,6 +70,7 @@ def pod(version: int = 5) -> dict[str, Any]:
 def test_changes_around_a_list_are_kept_in_order(agent: Agent, life: Life) -> None:
     batch = [
         found(POD, "ADDED", pod(5), version=5),
+        found(POD, "BEGUN"),
         found(POD, "LISTED", version=6),
         found(POD, "ADDED", pod(8), version=8),
         found(POD, "HEARD", version=12),
@@ -90,7 +91,7 @@ def test_a_node_that_falls_silent_or_is_deleted_is_lost_until_it_is_heard(agent:
         agent.absorb(batch, now=life.now)
         return Node.objects.get().state
 
-    assert state(found(NODE, "LISTED", node())) == "ready"
+    assert state(found(NODE, "BEGUN"), found(NODE, "PAGED", node()), found(NODE, "LISTED")) == "ready"
     assert state(found(NODE, "MODIFIED", node(ready="Unknown", version=10))) == "lost"
     agent._bring_back(life.now)
     assert Node.objects.get().state == "lost"
@@ -105,60 +106,86 @@ def listing(*objects: dict[str, Any]) -> Say:
     return Say(body={"metadata": {"resourceVersion": "5"}, "items": list(objects)})
 
 
-def through(agent: Agent, serve: Serve, *script: Say) -> None:
+def through(agent: Agent, serve: Serve, *script: Say) -> Wire:
     """Let the agent speak to a server that answers from a script."""
-    agent.way = clusters.Way(serve(*script).transport, agent.way.driver)
+    wire = serve(*script)
+    agent.way = clusters.Way(wire.transport, agent.way.driver)
+    return wire
 
 
-def test_inventory_is_taken_when_it_is_due(agent: Agent, serve: Serve) -> None:
-    through(agent, serve, listing(node()))
+def nodes(*there: dict[str, Any]) -> list[Found]:
+    return [found(NODE, "BEGUN"), found(NODE, "PAGED", *there), found(NODE, "LISTED")]
+
+
+def test_inventory_is_taken_from_the_rows_once_they_are_there(agent: Agent, serve: Serve, life: Life) -> None:
+    wire = through(agent, serve)
+    agent.turn(0)
+    assert not Gpu.objects.exists()
+    agent.absorb(nodes(node()), now=life.now)
     agent.turn(0)
     assert Gpu.objects.get().node.name == "n01"
-    agent.way = None  # type: ignore[assignment]  # not asked again before it is due
-    agent.turn(0)
+    assert wire.asked == []  # the watch has told it all
 
 
-def test_what_is_not_for_sale_is_said(agent: Agent, serve: Serve) -> None:
+def test_what_is_not_for_sale_is_said(agent: Agent, serve: Serve, life: Life) -> None:
     strange = node()
     strange["metadata"]["labels"]["nvidia.com/gpu.product"] = "NVIDIA-Z9"
-    through(agent, serve, listing(strange))
+    through(agent, serve)
+    agent.absorb(nodes(strange), now=life.now)
     agent.turn(0)
     assert not Gpu.objects.exists()
 
 
-def test_a_silent_cluster_keeps_its_inventory(agent: Agent, serve: Serve) -> None:
-    through(agent, serve, listing(node()))
+def test_without_a_pulse_the_cluster_is_asked_who_it_is_and_its_silence_keeps_the_inventory(
+    agent: Agent, serve: Serve, life: Life
+) -> None:
+    through(agent, serve)
+    agent.absorb(nodes(node()), now=life.now)
     agent.turn(0)
+    Cluster.objects.update(uid="uid-1")
     through(agent, serve, refused(403, "forbidden"))
-    agent._inventory_at = 0
+    agent.absorb(nodes(), now=life.now)
+    agent._uid, agent._inventory_at = "uid-1", 0
     agent.turn(0)
     assert Gpu.objects.get().health == "healthy"
+    assert not agent.frozen
+    kube_system = {"metadata": {"name": "kube-system", "uid": "uid-2"}}
+    through(agent, serve, listing(kube_system))
+    agent._take_inventory(life.now)
+    assert agent.frozen
 
 
-def test_a_driver_of_claims_reads_what_nodes_publish(agent: Agent, serve: Serve) -> None:
+def test_a_driver_of_claims_reads_what_nodes_publish(agent: Agent, serve: Serve, life: Life) -> None:
     Cluster.objects.update(driver="dra")
-    claims = Agent(agent.cluster)
-    wire = serve(listing(node()), listing())
+    claims = Agent(Cluster.objects.get())
+    wire = serve(listing())
     claims.way = clusters.Way(wire.transport, claims.way.driver)
+    claims.absorb(nodes(node()), now=life.now)
     claims.turn(0)
-    assert [asked.path.split("?")[0] for asked in wire.asked][1] == "/apis/resource.k8s.io/v1/resourceslices"
+    assert [asked.path.split("?")[0] for asked in wire.asked] == ["/apis/resource.k8s.io/v1/resourceslices"]
+
+
+class Still:
+    """Whatever it should follow, it ends, as a thread does that met what nobody foresaw."""
+
+    beats, is_open = 0, False
+
+    def follow(self, going: object) -> None:
+        """End at once."""
 
 
 def test_following_ends_when_told(agent: Agent, serve: Serve) -> None:
-    through(agent, serve, listing())
-    left = iter([True, False])
+    through(agent, serve)
+    asked: list[bool] = []
     agent.reflectors = []
-    agent.follow(lambda: next(left))
+    agent.pulse = Still()  # type: ignore[assignment]
+    agent.follow(lambda: asked.append(True) or len(asked) < 2)  # type: ignore[func-returns-value]
 
 
 def test_an_agent_that_lost_a_watch_ends_loudly(agent: Agent, serve: Serve) -> None:
-    through(agent, serve, listing())
+    through(agent, serve)
 
-    class Ended:
-        def follow(self, going: object) -> None:
-            """End as a thread does that met what nobody foresaw."""
-
-    agent.reflectors = [Ended()]  # type: ignore[list-item]
+    agent.reflectors = [Still()]  # type: ignore[list-item]
     with pytest.raises(following.Blind, match="nobody foresaw"):
         agent.follow(lambda: True)
 

@@ -66,8 +66,9 @@ def test_a_list_older_than_what_was_seen_freezes_the_cluster_and_ends_nothing(
     agent: Agent, life: Life
 ) -> None:
     pod = {"metadata": {"name": "p", "namespace": "n", "uid": "u", "resourceVersion": "90"}}
-    agent.absorb([found("LISTED", pod, version=100)], now=life.now)
-    agent.absorb([found("LISTED", version=70), found("LISTED", version=120)], now=life.now)
+    whole = [found("BEGUN", version=0), found("PAGED", pod, version=100), found("LISTED", version=100)]
+    agent.absorb(whole, now=life.now)
+    agent.absorb([found("PAGED", version=70), found("LISTED", version=120)], now=life.now)
     assert agent.frozen
     assert "an older state" in Cluster.objects.get().frozen
     assert ClusterObject.objects.get().name == "p"

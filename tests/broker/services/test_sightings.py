@@ -65,31 +65,31 @@ def test_what_is_gone_is_dropped_and_told(cluster: Cluster, rings: Rings) -> Non
 def test_a_list_tells_of_what_went_while_nobody_watched(cluster: Cluster, rings: Rings) -> None:
     sightings.note(cluster, [pod("a", 5), pod("b", 5)], now=NOW)
     rings.clear()
-    sightings.note_all(cluster, "Pod", [pod("a", 5)], version=9, now=NOW)
+    sightings.forget_others(cluster, "Pod", {("gt-1", "a")}, version=9, now=NOW)
     assert list(ClusterObject.objects.values_list("name", flat=True)) == ["a"]
     assert rings == [STEP]
     rings.clear()
-    sightings.note_all(cluster, "Pod", [pod("a", 5)], version=10, now=NOW)
+    sightings.forget_others(cluster, "Pod", {("gt-1", "a")}, version=10, now=NOW)
     assert rings == []
 
 
 def test_what_is_newer_than_the_list_stays(cluster: Cluster, rings: Rings) -> None:
     sightings.note(cluster, [pod("late", 12)], now=NOW)
-    sightings.note_all(cluster, "Pod", [], version=9, now=NOW)
+    sightings.forget_others(cluster, "Pod", set(), version=9, now=NOW)
     assert ClusterObject.objects.exists()
 
 
 def test_clusters_do_not_mix(cluster: Cluster, rings: Rings) -> None:
     west = Cluster.objects.create(name="west", region="eu", provisioner="kubernetes", created_at=NOW)
     sightings.note(cluster, [pod()], now=NOW)
-    sightings.note_all(west, "Pod", [], version=9, now=NOW)
+    sightings.forget_others(west, "Pod", set(), version=9, now=NOW)
     assert ClusterObject.objects.count() == 1
 
 
 def test_the_lag_is_that_of_the_quietest_watch(cluster: Cluster) -> None:
     assert sightings.lag_s(cluster, now=NOW) is None
-    sightings.heard(cluster, "Pod", version=1, now=NOW)
-    sightings.heard(cluster, "Node", version=1, now=NOW + timedelta(seconds=20))
+    sightings.heard(cluster, {"Pod": 1}, now=NOW)
+    sightings.heard(cluster, {"Node": 1}, now=NOW + timedelta(seconds=20))
     assert sightings.lag_s(cluster, now=NOW + timedelta(seconds=30)) == 30
 
 

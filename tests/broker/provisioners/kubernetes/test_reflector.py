@@ -23,10 +23,14 @@ class Told:
     def going(self) -> bool:
         return len(self.words) < self.most
 
-    def listed(self, kind: Kind, items: list[objects.Raw], version: int) -> None:
-        self.words.append(
-            ("LISTED", ([json.loads(bytes(item))["metadata"]["name"] for item in items], version))
-        )
+    def begun(self, kind: Kind) -> None:
+        self.pages: list[str] = []
+
+    def paged(self, kind: Kind, items: list[objects.Raw], version: int) -> None:
+        self.pages += [json.loads(bytes(item))["metadata"]["name"] for item in items]
+
+    def listed(self, kind: Kind, version: int) -> None:
+        self.words.append(("LISTED", (self.pages, version)))
 
     def changed(self, kind: Kind, how: str, item: objects.Raw, version: int) -> None:
         self.words.append((how, (json.loads(bytes(item))["metadata"]["name"], version)))
@@ -128,18 +132,44 @@ def test_what_it_may_not_see_is_not_taken_as_gone(follow: Follow, naps: list[flo
     assert len(naps) == 2
 
 
+@pytest.mark.parametrize("trouble", [GONE, ("ERROR", {"kind": "Status", "code": 500, "message": "busy"})])
+def test_it_is_open_from_when_the_server_agrees_until_trouble(
+    trouble: tuple[str, dict[str, Any]], serve: Serve, naps: list[float]
+) -> None:
+    wire, told = serve(listing(version=5), stream(("ADDED", pod("b", 6)), trouble)), Told(9)
+    made = Reflector(wire.transport, POD, told)
+    was: list[bool] = []
+
+    def going() -> bool:
+        was.append(made.is_open)
+        return not naps
+
+    made.follow(going)
+    assert was == [False, True, False]
+
+
 def test_a_nap_ends_when_we_are_told_to_stop() -> None:
     left = iter([True, True, False])
     reflector._nap(60, lambda: next(left))
 
 
 def test_what_waits_is_handed_over_in_batches() -> None:
-    waiting = Waiting()
+    waiting = Waiting({POD: objects.Pod})
     assert waiting.batch(0.01) == []
-    waiting.listed(POD, [], 5)
-    waiting.changed(POD, "ADDED", objects.Raw(b"{}"), 6)
+    waiting.begun(POD)
+    waiting.paged(POD, [], 5)
+    waiting.listed(POD, 5)
+    waiting.changed(POD, "ADDED", objects.Raw(b'{"metadata": {"name": "a"}, "spec": {"dnsPolicy": "x"}}'), 6)
     waiting.heard(POD, 7)
-    assert [(found.how, found.version) for found in waiting.batch()] == [
+    batch = waiting.batch()
+    assert json.loads(bytes(batch[3].items[0])) == {
+        "metadata": {"name": "a"},
+        "spec": {},  # what nobody reads of it is dropped
+        "status": {},
+    }
+    assert [(found.how, found.version) for found in batch] == [
+        ("BEGUN", 0),
+        ("PAGED", 5),
         ("LISTED", 5),
         ("ADDED", 6),
         ("HEARD", 7),

@@ -178,10 +178,14 @@ def test_a_watch_from_too_long_ago_is_expired(serve: Serve) -> None:
         list(serve(refused(410, "too old")).api.watch(POD, version="1", seconds=300))
 
 
-def test_a_watch_can_begin_with_what_is_there(serve: Serve) -> None:
-    wire = serve(Say(chunks=(b"{}\n",)))
-    list(wire.api.watch(POD, version="", seconds=300, initial=True))
-    assert "sendInitialEvents=true" in wire.asked[0].path
+def test_a_watch_tells_that_it_is_open_before_anything_comes(serve: Serve) -> None:
+    opened: list[bool] = []
+    open_ = lambda: opened.append(True)  # noqa: E731
+    assert list(serve(Say()).api.watch(POD, version="1", seconds=300, opened=open_)) == []
+    assert opened == [True]
+    with pytest.raises(refusals.Expired):
+        list(serve(refused(410, "too old")).api.watch(POD, version="1", seconds=300, opened=open_))
+    assert opened == [True]
 
 
 def test_merging_changes_a_subresource(serve: Serve) -> None:

@@ -1,0 +1,81 @@
+"""What a cluster's agent wrote down, for whoever would else ask the cluster. Believed only while the agent is fresh.
+
+The agent writes a pulse into the cluster every few seconds and sees it come back by its own watch: who finds that row
+young knows that the cluster answered, that it is the one that joined, and that all the other rows are as young.
+What is not among them proves nothing: that something is gone is only ever said by the cluster itself.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import msgspec
+from django.db.models import Q
+
+from broker.models import ClusterObject
+from broker.provisioners.base import order_name
+from broker.provisioners.kubernetes import labels
+from broker.provisioners.kubernetes.finding import Found, anchor_ref, is_ours
+from broker.provisioners.kubernetes.kinds import CONFIG_MAP, NODE, POD
+from broker.provisioners.kubernetes.nodes import silent
+from broker.provisioners.kubernetes.objects import Node, Pod, Thing
+from broker.provisioners.kubernetes.pulse import pulse_ref
+from broker.provisioners.kubernetes.spec import LeaseSpec
+
+FRESH = timedelta(seconds=20)  # four pulses
+
+
+@dataclass(frozen=True)
+class Remembered:
+    """One generation of a lease as it was seen, and when all of that was last known to be so."""
+
+    at: datetime
+    found: Found
+    well: bool  # its nodes are there and heard of
+
+
+class Memory:
+    """The rows of one cluster's agent."""
+
+    def __init__(self, cluster_id: str, installation: str) -> None:
+        self._rows = ClusterObject.objects.filter(cluster=cluster_id)
+        self._installation = installation
+        ref = pulse_ref(installation)
+        self._pulse = Q(kind=CONFIG_MAP.name, namespace=ref.namespace, name=ref.name)
+
+    def fresh_at(self, now: datetime) -> datetime | None:
+        """Return the moment up to which the cluster was followed; None when that lies too far back."""
+        at = self._rows.filter(self._pulse).values_list("seen_at", flat=True).first()
+        return at if at and now - at < FRESH else None
+
+    def of_order(self, spec: LeaseSpec, *, now: datetime) -> Remembered | None:
+        """Return what is known of one generation; one query. None when that is too old to be believed."""
+        name = order_name(spec.lease_id, spec.generation)
+        nodes = Q(kind=NODE.name, namespace="", name__in=spec.nodes)
+        rows = self._rows.filter(Q(order_name=name) | nodes | self._pulse)
+        at, anchor, pods, hosts = None, None, [], {}
+        for kind, mine, seen_at, body in rows.values_list("kind", "order_name", "seen_at", "body"):
+            if kind == POD.name:
+                pods.append(msgspec.convert(body, Pod))
+            elif kind == NODE.name:
+                node = msgspec.convert(body, Node)
+                hosts[node.metadata.name] = node
+            elif mine:
+                anchor = msgspec.convert(body, Thing)
+            else:
+                at = seen_at
+        if at is None or now - at >= FRESH:
+            return None
+        if anchor is not None and not is_ours(anchor, spec):
+            anchor = None
+        found = Found(anchor_ref(spec), anchor, tuple(pods))
+        return Remembered(at, found, silent(spec.nodes, hosts, {}) is None)
+
+    def names(self, *, now: datetime) -> list[str] | None:
+        """Name every order of this installation that something is there of; None when nobody knows."""
+        if self.fresh_at(now) is None:
+            return None
+        ours = self._rows.exclude(order_name="")
+        if self._installation:
+            marked = {"metadata": {"labels": {labels.INSTALLATION: self._installation}}}
+            ours = ours.filter(body__contains=marked)
+        return sorted(set(ours.values_list("order_name", flat=True)))

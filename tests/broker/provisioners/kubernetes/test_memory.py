@@ -1,0 +1,220 @@
+"""What is asked of a cluster while its agent is fresh: nothing that the agent saw, and always whether it is gone."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from broker.models import Cluster, ClusterObject
+from broker.provisioners.base import Order, Seen, Slice, order_name
+from broker.provisioners.kubernetes import names
+from broker.provisioners.kubernetes.cluster import Way
+from broker.provisioners.kubernetes.drivers.device_plugin import DevicePluginDriver
+from broker.provisioners.kubernetes.memory import Memory
+from broker.provisioners.kubernetes.provisioner import KubernetesProvisioner
+from broker.provisioners.kubernetes.pulse import pulse_ref
+from broker.provisioners.kubernetes.specs import lease_spec
+from tests.broker.domain.fleet import MODELS
+from tests.broker.provisioners.kubernetes.wire import Say, Serve, Wire, refused
+from tests.world import MODEL, NOW
+
+HOUR = timedelta(hours=1)
+MADE = Say(201, {"metadata": {"name": "x", "uid": "u-anchor", "resourceVersion": "7"}})
+NOTHING = Say(body={"metadata": {"resourceVersion": "5"}, "items": []})
+READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+
+
+@pytest.fixture
+def cluster(db: None) -> Cluster:
+    return Cluster.objects.create(name="east", region="eu", provisioner="kubernetes", created_at=NOW)
+
+
+def order(generation: int = 1) -> Order:
+    lease = "lse_" + "0" * 26
+    place = Slice("nod", "gpu", "card", 0, 8, host="n01", uuid="GPU-1", grid=8, memory_gb=80)
+    return Order(
+        name=order_name(lease, generation),
+        lease_id=lease,
+        generation=generation,
+        placed_at=NOW,
+        image="registry.example/acts:hang-1s",
+        command="",
+        slices=(place,),
+        tenant_id="ten_" + "0" * 26,
+        project_id="prj_" + "0" * 26,
+        gpu_model=MODEL,
+        profile="card",
+        isolation="device",
+        price_class="on_demand",
+        paid_until=NOW + HOUR,
+    )
+
+
+class Scene:
+    """A provisioner before a server that answers from a script, and the rows of an agent that the test writes."""
+
+    def __init__(self, cluster: Cluster, wire: Wire) -> None:
+        self.cluster, self.wire = cluster, wire
+        self.memory = Memory(cluster.pk, "ins_1")
+        way = Way(wire.transport, DevicePluginDriver(MODELS), "ins_1", memory=self.memory)
+        self.provisioner = KubernetesProvisioner(cluster.pk, way)
+        self.space = names.namespace(order().project_id)
+
+    def row(self, kind: str, name: str, body: dict[str, Any], *, space: str = "", mine: str = "") -> None:
+        ClusterObject.objects.update_or_create(
+            cluster=self.cluster,
+            kind=kind,
+            namespace=space,
+            name=name,
+            defaults={"uid": f"u-{name}", "version": 1, "order_name": mine, "body": body, "seen_at": NOW},
+        )
+
+    def beats(self, *, ago: timedelta = timedelta()) -> None:
+        ref = pulse_ref("ins_1")
+        self.row("ConfigMap", ref.name, {}, space=ref.namespace)
+        ClusterObject.objects.filter(name=ref.name).update(seen_at=NOW - ago)
+
+    def node(self, ready: str = "True") -> None:
+        status = {"conditions": [{"type": "Ready", "status": ready}]}
+        self.row("Node", "n01", {"metadata": {"name": "n01"}, "status": status})
+
+    def anchor(self, paid_until: str = "2026-11-21T10:00:00Z", **meta: Any) -> None:
+        spec = lease_spec(order(), "ins_1")
+        marks = {
+            "app.kubernetes.io/managed-by": "gpubroker",
+            "gpubroker.dev/tenant": spec.project.tenant_id,
+            "gpubroker.dev/project": spec.project.project_id,
+            "gpubroker.dev/installation": "ins_1",
+            "gpubroker.dev/lease": spec.lease_id,
+            "gpubroker.dev/generation": "1",
+        }
+        made = {"name": order().name, "uid": "u-anchor", "creationTimestamp": "2026-11-21T09:00:00Z"}
+        paid = {"annotations": {"gpubroker.dev/paid-until": paid_until}}
+        body = {"metadata": {**made, "labels": marks, **paid, **meta}}
+        self.row("ConfigMap", order().name, body, space=self.space, mine=order().name)
+
+    def pod(self, status: dict[str, Any]) -> None:
+        body = {"metadata": {"name": "p"}, "spec": {"nodeName": "n01"}, "status": status}
+        self.row("Pod", "p", body, space=self.space, mine=order().name)
+
+    def runs(self) -> None:
+        self.beats()
+        self.node()
+        self.anchor()
+        self.pod(READY)
+
+    @property
+    def verbs(self) -> list[str]:
+        return [asked.method for asked in self.wire.asked]
+
+
+def test_what_the_agent_sees_run_is_asked_of_nobody(cluster: Cluster, serve: Serve) -> None:
+    scene = Scene(cluster, serve())
+    scene.runs()
+    for look in (scene.provisioner.ensure, scene.provisioner.observe):
+        seen = look(order(), now=NOW + timedelta(seconds=10))
+        assert (seen.seen, seen.last_seen) == (Seen.READY, NOW)  # proven up to the last pulse, no later
+    assert scene.wire.asked == []
+
+
+def test_making_a_lease_reads_nothing_back(cluster: Cluster, serve: Serve) -> None:
+    scene = Scene(cluster, serve(MADE))
+    scene.beats()
+    scene.node()
+    first = scene.provisioner.ensure(order(), now=NOW)
+    assert (first.seen, first.again_in_s) == (Seen.PENDING, 10)
+    assert set(scene.verbs) <= {"POST", "PATCH"}
+    walls = len(scene.verbs)
+    scene.wire.asked.clear()
+    scene.provisioner.ensure(order(2), now=NOW)
+    assert set(scene.verbs) == {"POST"}
+    assert len(scene.verbs) < walls  # the project's walls stand
+    scene.wire.asked.clear()
+    scene.anchor()
+    assert scene.provisioner.ensure(order(), now=NOW).seen is Seen.PENDING
+    assert scene.verbs == []
+
+
+@pytest.mark.parametrize("stale", ["no pulse", "old pulse", "no node", "silent node", "anchor ends"])
+def test_whatever_is_not_sure_is_asked_of_the_cluster(cluster: Cluster, serve: Serve, stale: str) -> None:
+    scene = Scene(cluster, serve(refused(404, "not found"), NOTHING))
+    scene.runs()
+    match stale:
+        case "no pulse":
+            ClusterObject.objects.filter(name=pulse_ref("ins_1").name).delete()
+        case "old pulse":
+            scene.beats(ago=timedelta(seconds=21))
+        case "no node":
+            ClusterObject.objects.filter(kind="Node").delete()
+        case "silent node":
+            scene.node("Unknown")
+        case _:
+            scene.anchor(deletionTimestamp="2026-11-21T09:00:00Z")
+    assert scene.provisioner.observe(order(), now=NOW).seen is Seen.GONE
+    assert scene.verbs == ["GET", "GET"]
+
+
+def test_what_may_be_an_end_is_asked_of_the_cluster(cluster: Cluster, serve: Serve) -> None:
+    scene = Scene(cluster, serve(refused(404, "not found"), NOTHING))
+    scene.runs()
+    scene.pod({"phase": "Failed"})
+    assert scene.provisioner.observe(order(), now=NOW).seen is Seen.GONE
+    assert scene.verbs == ["GET", "GET"]
+
+
+def test_a_pod_that_stays_away_is_asked_for(cluster: Cluster, serve: Serve) -> None:
+    scene = Scene(cluster, serve(refused(404, "not found"), NOTHING))
+    scene.runs()
+    ClusterObject.objects.filter(kind="Pod").delete()
+    assert scene.provisioner.observe(order(), now=NOW + timedelta(seconds=2)).seen is Seen.PENDING
+    assert scene.verbs == []
+    assert scene.provisioner.observe(order(), now=NOW + timedelta(seconds=5)).seen is Seen.GONE
+    assert scene.verbs == ["GET", "GET"]
+
+
+def test_an_anchor_of_somebody_else_is_none(cluster: Cluster, serve: Serve) -> None:
+    scene = Scene(cluster, serve())
+    scene.runs()
+    scene.anchor(labels={"gpubroker.dev/installation": "ins_2"})
+    known = scene.memory.of_order(lease_spec(order(), "ins_1"), now=NOW)
+    assert known
+    assert known.found.anchor is None
+
+
+def test_taking_down_reads_nothing_until_it_must_be_proven(cluster: Cluster, serve: Serve) -> None:
+    scene = Scene(cluster, serve(Say()))
+    scene.runs()
+    assert scene.provisioner.remove(order(), now=NOW).seen is Seen.PENDING
+    assert scene.verbs == ["DELETE"]
+    assert scene.wire.asked[0].body["preconditions"] == {"uid": "u-anchor"}
+    scene.anchor(deletionTimestamp="2026-11-21T09:00:00Z")
+    assert scene.provisioner.remove(order(), now=NOW).seen is Seen.PENDING
+    assert scene.verbs == ["DELETE"]
+    ClusterObject.objects.exclude(order_name="").delete()
+    scene.wire.script = [refused(404, "not found"), NOTHING]
+    assert scene.provisioner.remove(order(), now=NOW).seen is Seen.GONE
+    assert scene.verbs[1:] == ["GET", "GET"]  # gone, by the cluster's own word
+
+
+@pytest.mark.parametrize(
+    ("said", "written"), [("10:00", False), ("10:15", False), ("09:59", True), ("10:30", True)]
+)
+def test_until_when_it_is_paid_is_written_only_where_it_matters(
+    cluster: Cluster, serve: Serve, said: str, written: bool
+) -> None:
+    scene = Scene(cluster, serve(refused(404, "not found"), NOTHING))
+    scene.runs()
+    scene.anchor(f"2026-11-21T{said}:00Z")
+    scene.provisioner.observe(order(), now=NOW)
+    assert bool(scene.verbs) is written
+
+
+def test_names_are_those_of_the_rows_that_carry_our_mark(cluster: Cluster, serve: Serve) -> None:
+    scene = Scene(cluster, serve(NOTHING))
+    scene.runs()
+    assert scene.memory.names(now=NOW) == [order().name]
+    assert scene.memory.names(now=NOW + HOUR) is None
+    anyones = Memory(cluster.pk, "")
+    assert anyones.names(now=NOW) is None  # its own pulse is another
+    assert scene.provisioner.names() == []  # by the clock the pulse is old: the cluster was asked
+    assert scene.verbs == ["GET", "GET"]

@@ -1,0 +1,87 @@
+"""The agent's pulse: one small write proves that a cluster answers, is the one that joined, and is followed."""
+
+from typing import Any
+
+import pytest
+
+from broker.provisioners.kubernetes import pulse
+from broker.provisioners.kubernetes.objects import Meta, Thing
+from broker.provisioners.kubernetes.pulse import BEATS, Pulse, late
+from broker.provisioners.kubernetes.transport import Api
+from ports import clock
+from tests.broker.provisioners.kubernetes.wire import Say, Serve, Wire, refused
+
+WHERE = "/api/v1/namespaces/gpubroker-system/configmaps"
+BEATEN = Say(body={"metadata": {"name": "pulse-ins-1", "uid": "u", "resourceVersion": "9"}})
+
+
+def beating(wire: Wire, *, strange: bool = False, asked: list[Any] | None = None) -> Pulse:
+    def judge(api: Api, answer: Thing | None) -> bool:
+        if asked is not None:
+            asked.append(answer and answer.metadata.resource_version)
+        return strange
+
+    return Pulse(wire.transport, "ins_1", well=lambda: True, strange=judge)
+
+
+def test_a_beat_is_one_write_and_its_answer_is_judged(serve: Serve) -> None:
+    wire, asked = serve(BEATEN), list[Any]()
+    made = beating(wire, asked=asked)
+    made.once()
+    (sent,) = wire.asked
+    assert (sent.method, sent.path.split("?")[0]) == ("PATCH", f"{WHERE}/pulse-ins-1")
+    assert sent.body["metadata"]["annotations"][BEATS].isdecimal()
+    assert (made.beats, asked) == (1, ["9"])
+
+
+def test_the_first_beat_makes_the_object_once_the_cluster_is_known(serve: Serve) -> None:
+    wire, asked = serve(refused(404, "not found"), BEATEN), list[Any]()
+    beating(wire, asked=asked).once()
+    made = wire.asked[1]
+    assert (made.method, made.path.split("?")[0], asked) == ("POST", WHERE, [None, "9"])
+    marks = made.body["metadata"]["labels"]
+    assert (marks["gpubroker.dev/role"], marks["gpubroker.dev/installation"]) == ("pulse", "ins_1")
+
+
+def test_a_pulse_of_nobody_in_particular_carries_no_mark(serve: Serve) -> None:
+    wire = serve(refused(404, "not found"), BEATEN)
+    Pulse(wire.transport, "", well=lambda: True, strange=lambda api, answer: False).once()
+    assert wire.asked[1].body["metadata"]["name"] == "pulse-broker"
+    assert "gpubroker.dev/installation" not in wire.asked[1].body["metadata"]["labels"]
+
+
+def test_nothing_is_made_in_a_strange_cluster_and_no_beat_counts_there(serve: Serve) -> None:
+    wire = serve(refused(404, "not found"))
+    made = beating(wire, strange=True)
+    made.once()
+    assert ([each.method for each in wire.asked], made.beats) == (["PATCH"], 0)
+    restored = beating(serve(BEATEN), strange=True)
+    restored.once()
+    assert restored.beats == 0
+
+
+def test_what_is_refused_is_no_beat(serve: Serve) -> None:
+    made = beating(serve(refused(403, "forbidden")))
+    made.once()
+    assert made.beats == 0
+
+
+def test_it_beats_every_few_seconds_while_all_is_watched(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wire, moment, left = serve(BEATEN), [100.0], iter([True] * 60 + [False])
+    monkeypatch.setattr(pulse.clock, "monotonic", lambda: moment[0])
+    monkeypatch.setattr(pulse.clock, "sleep", lambda seconds: moment.__setitem__(0, moment[0] + seconds))
+    made, well = beating(wire), iter([False, *[True] * 60])
+    made._well = lambda: next(well)
+    monkeypatch.setattr(made, "once", lambda: setattr(made, "beats", made.beats + 1))
+    made.follow(lambda: next(left))
+    assert made.beats == 3  # of twelve seconds
+
+
+def test_a_beat_that_was_long_on_its_way_proves_little() -> None:
+    def sent(ago_s: float) -> Thing:
+        at = clock.milliseconds() - int(ago_s * 1000)
+        return Thing(metadata=Meta(annotations={BEATS: str(at)}))
+
+    assert [late(sent(1)), late(sent(60)), late(Thing())] == [False, True, False]

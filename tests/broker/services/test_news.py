@@ -1,0 +1,204 @@
+"""What an agent saw reaches leases without a worker where all is well, and rings for one where it may not be."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from broker.domain.states import LeaseState
+from broker.models import Cluster, ClusterObject, Lease, StaleLease
+from broker.provisioners.base import Observation, Seen, order_name
+from broker.services import reconcile, sightings
+from broker.services.sightings import Sighting
+from ports import doorbell
+from tenants.services.walls import as_tenant
+from tests.world import Life, cards, fresh, home, node_of, offering, path
+
+S = LeaseState
+Rings = list[tuple[str, str]]
+RUNNING = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+
+
+class Scene:
+    """A lease of a cluster whose agent the test plays."""
+
+    def __init__(self, life: Life, *, quantity: int = 1, state: LeaseState = S.PROVISIONING) -> None:
+        cards(2)
+        self.life, self.version = life, 10
+        self.lease = life.lease(
+            home(), offering("card" if quantity > 1 else "1g.10gb"), state, quantity=quantity
+        )
+        life.hints.clear()
+        self.node = node_of(self.lease)
+        self.cluster = Cluster.objects.get()
+        self.rung: Rings = []
+
+    def sees(
+        self, kind: str, name: str, body: dict[str, Any] | None, *, generation: int | None = None
+    ) -> int:
+        """Let the agent see one object of the lease; None when it is gone."""
+        self.version += 1
+        generation = generation or self.lease.generation
+        order = order_name(self.lease.pk, generation)
+        marks = {"gpubroker.dev/lease": self.lease.pk, "gpubroker.dev/tenant": self.lease.tenant_id}
+        if body is not None:
+            body = {"metadata": {"name": name, "labels": marks, **body.pop("metadata", {})}, **body}
+        seen = Sighting(
+            kind, "gt-1", name, f"u-{name}", self.version, self.lease.pk, self.lease.tenant_id, order, body
+        )
+        with doorbell.heard_by(lambda task, subject, tenant, at: self._hear(task, subject, at)):
+            return sightings.note(self.cluster, [seen], now=self.life.now)
+
+    def _hear(self, task: str, subject: str, at: Any) -> None:
+        if at <= self.life.now:
+            self.rung.append((task, subject))
+
+    def anchor(self, **meta: Any) -> None:
+        self.sees("ConfigMap", "anchor", {"metadata": meta})
+
+    def pod(self, status: dict[str, Any], *, name: str = "p", rank: int = 0) -> None:
+        marks = {"gpubroker.dev/rank": str(rank)}
+        self.sees("Pod", name, {"metadata": {"labels": marks}, "spec": {"nodeName": "n01"}, "status": status})
+
+    @property
+    def state(self) -> str:
+        return str(fresh(self.lease).state)
+
+    @property
+    def step(self) -> tuple[str, str]:
+        return ("broker.step", self.lease.pk)
+
+
+@pytest.fixture
+def scene(life: Life) -> Scene:
+    return Scene(life)
+
+
+def test_a_lease_becomes_active_with_the_row_that_says_so_and_nobody_is_rung_for(scene: Scene) -> None:
+    scene.anchor()
+    assert (scene.state, scene.rung) == ("provisioning", [])
+    scene.pod(RUNNING)
+    assert scene.state == "active"
+    assert scene.rung == []
+    assert path(scene.lease) == "requested queued provisioning active"
+    assert fresh(scene.lease).seen_at == scene.life.now
+
+
+def test_what_it_is_at_is_written_once(scene: Scene) -> None:
+    scene.anchor()
+    scene.pod({"phase": "Pending"})
+    assert fresh(scene.lease).progress["text"] == "pulling image"
+    version = fresh(scene.lease).version
+    scene.pod({"phase": "Pending", "reason": "still"})
+    assert fresh(scene.lease).version == version
+    assert scene.rung == []
+
+
+def test_a_pod_without_its_anchor_makes_nothing_active(scene: Scene) -> None:
+    scene.pod(RUNNING)
+    assert (scene.state, scene.rung) == ("provisioning", [scene.step])
+
+
+def test_a_pod_of_an_anchor_that_ends_makes_nothing_active(scene: Scene) -> None:
+    scene.anchor(deletionTimestamp="2026-11-21T09:00:00Z")
+    scene.rung.clear()
+    scene.pod(RUNNING)
+    assert (scene.state, scene.rung) == ("provisioning", [scene.step])
+
+
+def test_a_pod_on_a_node_that_nobody_hears_from_is_left_to_a_worker(scene: Scene) -> None:
+    scene.anchor()
+    unheard = {
+        "metadata": {"name": "n01"},
+        "status": {"conditions": [{"type": "Ready", "status": "Unknown"}]},
+    }
+    ClusterObject.objects.create(
+        cluster=scene.cluster,
+        kind="Node",
+        name="n01",
+        uid="u",
+        version=1,
+        body=unheard,
+        seen_at=scene.life.now,
+    )
+    scene.pod(RUNNING)
+    assert (scene.state, scene.rung) == ("provisioning", [scene.step])
+
+
+def test_what_may_be_an_end_is_left_to_a_worker(scene: Scene) -> None:
+    scene.anchor()
+    scene.pod({"phase": "Failed"})
+    assert (scene.state, scene.rung) == ("provisioning", [scene.step])
+
+
+def test_a_place_that_a_lease_went_on_without_makes_nothing_active(scene: Scene) -> None:
+    scene.sees("ConfigMap", "old", {}, generation=7)
+    scene.sees("Pod", "old", {"status": RUNNING}, generation=7)
+    assert (scene.state, scene.rung) == ("provisioning", [scene.step, scene.step])
+
+
+def test_a_gang_is_active_only_when_all_of_it_runs(life: Life) -> None:
+    scene = Scene(life, quantity=2)
+    scene.anchor()
+    scene.pod(RUNNING)
+    assert scene.state == "active"  # both cards are on one node, so one pod has them
+
+
+def test_an_active_lease_is_told_of_nothing_while_all_is_well(life: Life) -> None:
+    scene = Scene(life, state=S.ACTIVE)
+    scene.anchor()
+    scene.rung.clear()
+    scene.pod(RUNNING)
+    assert scene.rung == []
+    with as_tenant(scene.lease.tenant_id):
+        Lease.objects.update(conditions={"unreachable": "since a while"})
+    scene.pod({**RUNNING, "reason": "again"})
+    assert scene.rung == [scene.step]
+
+
+def test_a_pod_that_an_active_lease_lost_is_looked_for_by_a_worker(life: Life) -> None:
+    scene = Scene(life, state=S.ACTIVE)
+    scene.anchor()
+    scene.pod(RUNNING)
+    scene.rung.clear()
+    scene.sees("Pod", "p", None)
+    assert scene.rung == [scene.step]
+
+
+def test_a_lease_that_is_over_is_not_begun(scene: Scene) -> None:
+    with as_tenant(scene.lease.tenant_id):
+        Lease.objects.update(end_date=scene.life.now - timedelta(seconds=1))
+    scene.anchor()
+    scene.pod(RUNNING)
+    assert (scene.state, scene.rung[-1]) == ("provisioning", scene.step)
+
+
+def test_an_end_is_looked_at_once_nothing_is_left_of_it(life: Life) -> None:
+    scene = Scene(life, state=S.ACTIVE)
+    scene.anchor()
+    scene.pod(RUNNING)
+    with as_tenant(scene.lease.tenant_id):
+        Lease.objects.update(state="releasing")
+    scene.rung.clear()
+    scene.anchor(deletionTimestamp="2026-11-21T09:00:00Z")
+    scene.sees("Pod", "p", None)
+    assert scene.rung == []
+    scene.sees("ConfigMap", "anchor", None)
+    assert scene.rung == [scene.step]
+
+
+def test_what_somebody_moved_meanwhile_is_left_to_a_worker(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stale(*_: object, **__: object) -> None:
+        raise StaleLease(scene.lease.pk)
+
+    monkeypatch.setattr(Lease, "move", stale)
+    scene.anchor()
+    scene.pod(RUNNING)
+    assert (scene.state, scene.rung) == ("provisioning", [scene.step])
+
+
+def test_news_of_no_lease_of_ours_needs_a_worker(scene: Scene) -> None:
+    ready = Observation(Seen.READY)
+    assert not reconcile.told("lse_unknown", scene.lease.tenant_id, 1, ready, now=scene.life.now)
