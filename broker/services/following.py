@@ -65,7 +65,7 @@ class Agent:
         self._listing: dict[Kind, set[tuple[str, str]]] = {}  # what the pages of a list held so far
         self.frozen = False  # it is no longer the cluster we knew: whoever follows it begins anew
         self._over = False
-        self._beaten = 0  # the version of the latest pulse
+        self._beaten = self.way.reached()  # the version of the latest pulse is later, always
         self._suspicion = ""  # why it must be, as another thread found
 
     def follow(self, going: Callable[[], bool]) -> None:

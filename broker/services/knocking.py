@@ -5,11 +5,12 @@ from datetime import datetime
 import structlog
 from django.db.models import F, Max
 
-from broker.models import Cluster, ClusterWatch
+from broker.models import Cluster, ClusterWatch, our_mark
 from broker.provisioners.base import Unanswered
 from broker.provisioners.kubernetes.cluster import kubeconfig_of
 from broker.provisioners.kubernetes.identity import older
 from broker.provisioners.kubernetes.kinds import NAMESPACE
+from broker.provisioners.kubernetes.memory import Memory
 from broker.provisioners.kubernetes.objects import Thing, read
 from broker.provisioners.kubernetes.refusals import Refusal
 from broker.provisioners.kubernetes.transport import Transport
@@ -28,6 +29,8 @@ def clusters_to_knock_at() -> list[str]:
 def knock(cluster_id: str, *, now: datetime) -> None:
     """Ask a cluster who it is, and write down when it fell silent or came back."""
     cluster = Cluster.objects.get(pk=cluster_id)
+    if cluster.uid and not cluster.silent_since and Memory(cluster.pk, our_mark()).fresh_at(now):
+        return  # its agent has just heard from it, and minds who answers
     watches = ClusterWatch.objects.filter(cluster=cluster)
     reached = (
         watches.aggregate(last=Max("version"))["last"] or 0

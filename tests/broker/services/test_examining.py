@@ -10,11 +10,21 @@ import pytest
 from cryptography.fernet import Fernet
 
 from broker.domain.states import Isolation
-from broker.models import Cluster, ClusterCredential, ClusterWatch, Examination, Gpu, Health
+from broker.models import (
+    Cluster,
+    ClusterCredential,
+    ClusterObject,
+    ClusterWatch,
+    Examination,
+    Gpu,
+    Health,
+    our_mark,
+)
 from broker.provisioners.kubernetes.doctor import taking
 from broker.provisioners.kubernetes.doctor.taking import Known
 from broker.provisioners.kubernetes.drivers.choosing import driver_named
 from broker.provisioners.kubernetes.inventory import CardFound, Cut, NodeFound
+from broker.provisioners.kubernetes.pulse import pulse_ref
 from broker.services import catalogue, examining, joining, knocking
 from tenants.services.refusals import Refused
 from tests.broker.provisioners.kubernetes.doctor.healthy import WELL
@@ -77,6 +87,21 @@ def test_a_cluster_that_answers_is_known_by_its_uid(
     assert (seen.uid, seen.silent_since) == ("uid-1", None)
     assert knock(joined, life).version == seen.version
     assert knocking.clusters_to_knock_at() == [joined.pk]
+
+
+def test_a_cluster_whose_agent_has_a_pulse_is_not_asked(
+    joined: Cluster, answers: Callable[..., Wire], life: Life
+) -> None:
+    wire, ref = answers(who("uid-1")), pulse_ref(our_mark())
+    ClusterObject.objects.create(
+        cluster=joined, kind="ConfigMap", namespace=ref.namespace, name=ref.name, version=1, seen_at=life.now
+    )
+    assert knock(joined, life).uid == "uid-1"  # who it is must be known first
+    knock(joined, life)
+    assert len(wire.asked) == 1
+    life.clock.at += timedelta(seconds=21)
+    knock(joined, life)
+    assert len(wire.asked) == 2
 
 
 def test_silence_is_dated_from_the_first_knock_and_ends_with_an_answer(
