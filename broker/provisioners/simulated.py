@@ -2,7 +2,8 @@
 
 Latencies are drawn from the order's own name, so that the same order always takes as long. Faults come on
 request: an image named `refuse/…` is refused, `slow/…` takes minutes to pull and to go, `brief/…`
-is done after half a minute; a node set to lost or a card set to unhealthy takes its pods along.
+is done after half a minute, `fails/…` and `hungry/…` end badly after some seconds; a node set to lost or a card set
+to unhealthy takes its pods along.
 """
 
 from datetime import datetime, timedelta
@@ -11,6 +12,7 @@ from django.conf import settings
 from django.db.backends.postgresql.psycopg_any import Jsonb
 from django.db.models import Q
 
+from broker.domain.workloads import BATCH
 from broker.models import Gpu, Health, Node, NodeState, SimulatedPod
 from broker.provisioners.base import Observation, Order, Seen
 from ports.chance import Chance
@@ -23,7 +25,8 @@ ON CONFLICT (name) DO UPDATE SET name = excluded.name RETURNING *
 """
 PULL_S, START_S, DELETE_S, SPREAD = 2.6, 1.2, 0.8, 0.35
 SLOW_S, SLOW_DELETE_S = 240.0, 60.0
-BRIEF = timedelta(seconds=30)
+BRIEF, ILL = timedelta(seconds=30), timedelta(seconds=10)
+ILLS = {"fails/": "exit code 1", "hungry/": "it took more memory than it has (OOMKilled)"}
 
 
 class SimulatedProvisioner:
@@ -80,6 +83,8 @@ class SimulatedProvisioner:
             return Observation(Seen.GONE)
         if pod.ready_at and order.image.startswith("brief/") and pod.ready_at + BRIEF <= now:
             return Observation(Seen.ENDED, "its command is done", last_seen=pod.ready_at + BRIEF)
+        if pod.ready_at and pod.ready_at + ILL <= now and (how := _ill(order)):
+            return _ended_badly(order, how, at=pod.ready_at + ILL)
         if pod.ready_at and pod.ready_at <= now:
             return Observation(Seen.READY, "readiness verified")
         return self._progress(order, pod, now)
@@ -114,3 +119,15 @@ class SimulatedProvisioner:
         if order.image.startswith("refuse/"):
             return f"the image {order.image} cannot be pulled: the registry says it does not exist"
         return ""
+
+
+def _ill(order: Order) -> str:
+    """Return how a program of its kind ends; empty for one that does not end badly."""
+    return next((how for beginning, how in ILLS.items() if order.image.startswith(beginning)), "")
+
+
+def _ended_badly(order: Order, how: str, *, at: datetime) -> Observation:
+    """A batch is over with its command; everything else is started again and again."""
+    if order.workload == BATCH.name:
+        return Observation(Seen.ENDED, f"its command failed: {how}", last_seen=at)
+    return Observation(Seen.PENDING, f"the program ended 1 times: {how}; it is started again")
