@@ -17,6 +17,7 @@ from deploy.embedded.roles import OWNER, WEB
 from deploy.embedded.valkey import Valkey
 from tests import ground, tally
 from tests.chart.processes import box
+from tests.cluster.behaviours import outcomes
 from tests.controlplane import binaries as controlplane
 from tests.controlplane.fixtures import control_plane as control_plane
 from tests.controlplane.fixtures import gpu_nodes as gpu_nodes
@@ -137,6 +138,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Say in one line each what was left out and how to add it; several runs leave that to whoever adds them up."""
+    for line in outcomes.table():
+        terminalreporter.write_line(line)
     said = [f"left out: tests/{name}: {why}" for name, why in left_out().items()]
     if controlplane.missing():
         said.append(

@@ -8,7 +8,7 @@ from broker.models import Cluster, Lease
 from broker.provisioners.kubernetes import names
 from broker.services.leases.orders import access_token
 
-USER, SIMULATED = "gpubroker", "simulated"
+USER = "gpubroker"
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,8 @@ def connections(lease: Lease) -> list[Connection]:
     if lease.state != LeaseState.ACTIVE or template is None or not template.ports:
         return []
     held = lease.allocations.filter(released_at=None).select_related("gpu__node__cluster").first()
-    if held is None or held.gpu.node.cluster.provisioner == SIMULATED:
-        return []  # where nothing runs, nothing listens
+    if held is None:
+        return []
     cluster = held.gpu.node.cluster
     if template is SSH:
         return [_ssh(lease, cluster)] if cluster.bastion and lease.ssh_keys else []

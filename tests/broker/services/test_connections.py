@@ -60,7 +60,6 @@ def test_an_endpoint_comes_with_a_call_that_tries_it(life: Life, kestrel: Home) 
 def test_where_a_cluster_lets_nobody_in_there_is_no_address(missing: str, life: Life, kestrel: Home) -> None:
     lease = life.lease(kestrel, offering(), workload="vscode")
     assert ways(lease, **{missing: ""}) == []
-    assert ways(lease, provisioner="simulated") == []
 
 
 def test_what_listens_to_nobody_has_no_way_in(life: Life, kestrel: Home) -> None:

@@ -1,0 +1,56 @@
+"""What happened in each world, behaviour by behaviour, kept for the session: two records of one must be the same."""
+
+import hashlib
+import json
+import re
+from difflib import unified_diff
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests import ground
+
+WORLDS, FOLDER = ("simulated", "real"), "behaviours"
+
+
+def folder() -> Path:
+    made = ground.folder() / FOLDER
+    made.mkdir(exist_ok=True)
+    return made
+
+
+def behaviour_of(item: pytest.Item) -> str:
+    """Name a behaviour: the test without the world it was played in."""
+    name = re.sub(r"\b(simulated|real)-|-(simulated|real)\b|\[(simulated|real)\]", "", item.nodeid)
+    return name.partition("tests/cluster/")[2]
+
+
+def compare(item: pytest.Item, world: str, outcome: dict[str, Any]) -> None:
+    """Keep an outcome; the second of two must be the first's very twin."""
+    text = json.dumps({"behaviour": behaviour_of(item), **outcome}, indent=1, sort_keys=True)
+    key = hashlib.sha256(behaviour_of(item).encode()).hexdigest()[:16]
+    for each in WORLDS:
+        other = folder() / f"{key}.{each}"
+        if each != world and other.exists():
+            (folder() / f"{key}.{world}").write_text(text)
+            differs = unified_diff(
+                other.read_text().splitlines(), text.splitlines(), each, world, n=1, lineterm=""
+            )
+            assert other.read_text() == text, "\n".join(["the outcomes differ", *differs])
+    (folder() / f"{key}.{world}").write_text(text)
+
+
+def table() -> list[str]:
+    """Say how many behaviours were played in both worlds, and how many of them ended alike."""
+    played = {
+        world: {each.stem: each.read_text() for each in folder().glob(f"*.{world}")} for world in WORLDS
+    }
+    both = played["simulated"].keys() & played["real"].keys()
+    if not both:
+        return [f"behaviours on simulated clusters alone: {len(played['simulated'])}"]
+    alike = [key for key in both if played["simulated"][key] == played["real"][key]]
+    lines = [f"behaviours on both: {len(both)}, identical: {len(alike)}"]
+    for key in sorted(both - set(alike)):
+        lines.append(f"  differs: {json.loads(played['real'][key])['behaviour']}")
+    return lines

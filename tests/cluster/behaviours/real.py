@@ -1,0 +1,277 @@
+"""The world of a real control plane: time is real, and what a lease waits for is mostly only said to the product."""
+
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import yaml
+
+from broker.models import Cluster, Lease
+from broker.provisioners.base import order_name
+from broker.provisioners.kubernetes import names
+from broker.provisioners.kubernetes.kubeconfig import parse
+from broker.provisioners.kubernetes.transport import ANSWER_S, Transport
+from broker.services import fencing, joining, reconcile
+from tests.cluster.behaviours.world import Machine, Site, World, objects_of
+from tests.cluster.installed import install
+from tests.cluster.proxy import Proxy
+from tests.controlplane import devices
+from tests.controlplane.api import Object, Refused
+from tests.controlplane.nodes import GpuNode, Nodes
+from tests.controlplane.plane import ADMINISTRATORS, ControlPlane
+from tests.world import OPERATOR, Home, fresh
+
+NAP_S, PATIENCE_S = 0.03, 45.0
+SLICES = "/apis/resource.k8s.io/v1/resourceslices"
+# What a server says, and to which of our calls.
+ANSWERS: dict[str, tuple[str, int, Object]] = {
+    "409 on apply": (
+        "POST .*/(configmaps|statefulsets)",
+        409,
+        {"reason": "Conflict", "message": "try again"},
+    ),
+    "409 on delete": ("DELETE .*/configmaps/", 409, {"reason": "Conflict", "message": "other uid"}),
+    "403 quota": ("POST .*/configmaps", 403, {"message": "exceeded quota: gpub-hard"}),
+    "422": ("POST .*/statefulsets", 422, {"reason": "Invalid", "message": "spec.template: Invalid value"}),
+    "429": (".*", 429, {"message": "too many requests"}),
+    "503": (".*", 503, {"message": "unavailable"}),
+    "401": (".*", 401, {"message": "Unauthorized"}),
+    "403": (".*", 403, {"message": "forbidden"}),
+    "silence": (".*", 0, {}),
+}
+
+
+@dataclass
+class RealWorld(World):
+    """Clusters, each of them some nodes of one control plane that knows nothing of the others'."""
+
+    plane: ControlPlane = None  # type: ignore[assignment]
+    nodes: Nodes = None  # type: ignore[assignment]
+    skew: timedelta = timedelta()
+    proxies: list[Proxy] = field(default_factory=list)
+    real = True
+
+    def join(self, name: str, region: str, driver: str, options: dict[str, Any], fragile: bool) -> Cluster:
+        kubeconfig = self.plane.kubeconfig("admin", ADMINISTRATORS)
+        if fragile:
+            proxy = Proxy(self.plane)
+            self.proxies.append(proxy.__enter__())
+            kubeconfig = proxy.kubeconfig
+        return joining.join(
+            name=name,
+            region=region,
+            kubeconfig=parse(yaml.safe_dump(kubeconfig)),
+            driver=driver,
+            driver_options=options,
+            actor=OPERATOR,
+            now=self.life.now,
+        )
+
+    def add(self, machine: Machine, way: Any) -> str:
+        if isinstance(machine, GpuNode):
+            if way.name == "dra":
+                install(self.plane.api, way)
+            return self.nodes.add(machine)
+        install(self.plane.api, way)
+        host = self.nodes.add(GpuNode(cards=0))
+        devices.publish(self.plane.api, host, cards=machine.cards)
+        return host
+
+    def seen_of(self, site: Site) -> Any:
+        nodes = [{**self.nodes.see(host), "kind": "Node"} for host in site.hosts]
+        published = []
+        if site.driver.name == "dra":
+            items = self.plane.api.items(SLICES)
+            published = [
+                {**each, "kind": "ResourceSlice"} for each in items if each["spec"]["nodeName"] in site.hosts
+            ]
+        return objects_of([*nodes, *published])
+
+    def wait(self, seconds: float) -> None:
+        self.skew += timedelta(seconds=seconds)
+        for _ in range(3):
+            self.soon()
+            self.life.sweep()
+
+    def soon(self) -> None:
+        time.sleep(NAP_S)
+        self.life.clock.at = max(self.life.clock.at, datetime.now(UTC) + self.skew)
+        self.life.run()
+        for lease in self.leases:  # as the agent's hints would have it
+            current = fresh(lease)
+            if current.state in ("provisioning", "active", "releasing"):
+                reconcile.step(lease.pk, lease.tenant_id, now=self.life.now)
+
+    def patience(self) -> Iterable[int]:
+        end = time.monotonic() + PATIENCE_S
+        number = 0
+        while time.monotonic() < end:
+            yield number
+            number += 1
+            if number % 40 == 0:
+                self.life.sweep()
+
+    def lose(self, host: str) -> None:
+        """Cut its power, and let the cluster say at once what it would say some seconds later."""
+        self.nodes.power(host, on=False)
+        node = self.nodes.see(host)
+        for condition in node["status"]["conditions"]:
+            if condition["type"] == "Ready":
+                condition |= {"status": "Unknown", "reason": "NodeStatusUnknown"}
+        patch = {"status": {"conditions": node["status"]["conditions"]}}
+        self.plane.api.patch(f"/api/v1/nodes/{host}/status", patch)
+        self._follow(host, hears=False)
+
+    def find(self, host: str) -> None:
+        self.nodes.power(host, on=True)
+        self.nodes.until(host, "True")
+        for pod in self.plane.api.items("/api/v1/pods", fieldSelector=f"spec.nodeName={host}"):
+            self._ready_again(pod)  # a real kubelet says so; a played one does not
+        self._follow(host, hears=True)
+
+    def _follow(self, host: str, *, hears: bool) -> None:
+        """Do what the agent does when it hears of a node."""
+        site = next(site for site in self.sites if host in site.hosts)
+        fencing.follow_node(site.cluster, host, hears=hears, now=self.life.now)
+
+    def _ready_again(self, pod: Object) -> None:
+        for condition in pod["status"].get("conditions", []):
+            if condition["type"] in ("Ready", "ContainersReady"):
+                condition["status"] = "True"
+        where = f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}"
+        with suppress(Refused):
+            self.plane.api.patch(
+                f"{where}/status", {"status": {"conditions": pod["status"].get("conditions")}}
+            )
+
+    def give(self, site: Site, host: str, cards: int) -> None:
+        self.nodes.give(host, **{"nvidia.com/gpu": cards})
+        self.take_inventory(site)
+
+    def take_away_pod(self, lease: Lease) -> None:
+        before = {pod["metadata"]["uid"] for pod in self.pods(lease)}
+        for pod in self.pods(lease):
+            self.plane.api.delete(_path(pod))
+        self.until_true(
+            lambda: {pod["metadata"]["uid"] for pod in self.pods(lease)} - before, "another pod in its place"
+        )
+
+    def push_out(self, lease: Lease, reason: str) -> None:
+        (pod,) = self.pods(lease)
+        moment = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        pushed = {
+            "type": "DisruptionTarget",
+            "status": "True",
+            "reason": reason,
+            "lastTransitionTime": moment,
+        }
+        # Held, for else it is replaced at once; then the one that it was is all there is to see.
+        self.plane.api.patch(_path(pod), {"metadata": {"finalizers": ["test.example/holds"]}})
+        status: Object = {"phase": "Failed"}
+        if reason == "Evicted":
+            status["reason"] = reason
+        else:
+            status["conditions"] = [pushed]
+        self.plane.api.patch(f"{_path(pod)}/status", {"status": status})
+        self.held.append(_path(pod))
+
+    @property
+    def held(self) -> list[str]:
+        return self.__dict__.setdefault("_held", [])
+
+    def let_go(self) -> None:
+        while self.held:
+            with suppress(Refused):
+                self.plane.api.patch(self.held.pop(), {"metadata": {"finalizers": None}})
+
+    def delete_all_of(self, lease: Lease) -> None:
+        space, name = names.namespace(lease.project_id), _name(lease)
+        path = f"/api/v1/namespaces/{space}/configmaps/{name}"
+        self.plane.api.delete(path, {"propagationPolicy": "Foreground"})
+        self.plane.api.until_gone(path)
+
+    def hold_up(self, lease: Lease) -> Callable[[], None]:
+        (pod,) = self.pods(lease)
+        self.plane.api.patch(_path(pod), {"metadata": {"finalizers": ["test.example/holds"]}})
+        self.held.append(_path(pod))
+        return self.let_go
+
+    def delete_namespace(self, owner: Home) -> None:
+        path = f"/api/v1/namespaces/{names.namespace(owner.project.pk)}"
+        self.plane.api.delete(path)
+        self.plane.api.until_gone(path, within=40)
+
+    def squat(self, lease: Lease) -> None:
+        space, name = names.namespace(lease.project_id), order_name(lease.pk, fresh(lease).generation + 1)
+        meta = {"name": name, "namespace": space}
+        self.plane.api.create(
+            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"mine": "not yours"}}
+        )
+        self.names[space] = "<project space>"
+
+    def trouble(self, what: str, *, times: int = 1) -> Callable[[], None]:
+        pattern, status, body = ANSWERS[what]
+        (proxy,) = self.proxies[:1]
+        fault = proxy.fails(pattern, status, body=body, times=times)
+        if what == "silence":  # nobody need wait for it as long as the product would
+            Transport.within.__defaults__ = (0.1,)
+
+        def over() -> None:
+            fault.times = 0
+            Transport.within.__defaults__ = (ANSWER_S,)
+
+        return over
+
+    def there(self) -> int:
+        return len(
+            {each["metadata"]["labels"]["gpubroker.dev/lease"] for each in self._of_ours("configmaps")}
+        )
+
+    def pods(self, lease: Lease) -> list[Object]:
+        mine = f"gpubroker.dev/lease={lease.pk}"
+        found = self.plane.api.items("/api/v1/pods", labelSelector=mine)
+        return [each for each in found if "deletionTimestamp" not in each["metadata"]]
+
+    def _of_ours(self, kind: str) -> list[Object]:
+        found = []
+        for made in self.homes:
+            mine = f"gpubroker.dev/tenant={made.tenant.pk},gpubroker.dev/lease"
+            found += self.plane.api.items(f"/api/v1/{kind}", labelSelector=mine)
+        return found
+
+    def asks(self, lease: Lease, **limits: str) -> None:
+        wanted = {
+            f"nvidia.com/{name.replace('_', '-', 1).replace('__', '.')}": n for name, n in limits.items()
+        }
+        asked: dict[str, int] = {}
+        for pod in self.pods(lease):
+            for name, count in pod["spec"]["containers"][0]["resources"].get("limits", {}).items():
+                if name.startswith("nvidia.com/"):
+                    asked[name] = asked.get(name, 0) + int(count)
+        assert {name: str(count) for name, count in asked.items()} == wanted
+
+    def clear(self) -> None:
+        """Take away what the test made; its nodes go by themselves."""
+        self.let_go()
+        Transport.within.__defaults__ = (ANSWER_S,)
+        for made in self.homes:
+            mine = f"gpubroker.dev/tenant={made.tenant.pk}"
+            for each in self.plane.api.items("/api/v1/namespaces", labelSelector=mine):
+                self.plane.api.delete(f"/api/v1/namespaces/{each['metadata']['name']}")
+        for site in self.sites:
+            if site.driver.name == "dra":
+                for host in site.hosts:
+                    devices.withdraw(self.plane.api, host)
+        for proxy in self.proxies:
+            proxy.__exit__()
+
+
+def _name(lease: Lease) -> str:
+    return order_name(lease.pk, fresh(lease).generation)
+
+
+def _path(pod: Object) -> str:
+    return f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}"

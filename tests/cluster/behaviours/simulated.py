@@ -1,0 +1,184 @@
+"""The world of simulated clusters: no real time passes, and what breaks is said to the cluster itself."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, ClassVar
+
+from broker.models import Cluster, Lease, Node, NodeState, SimulatedPod
+from broker.provisioners.base import Observation, Order, Seen, Unanswered, order_name
+from broker.provisioners.kubernetes.observing import TAKEN
+from broker.provisioners.simulated import SimulatedProvisioner
+from broker.services import inventory
+from tenants.services.actors import SYSTEM
+from tests.cluster.behaviours.world import Machine, Site, World, objects_of
+from tests.controlplane import devices
+from tests.controlplane.nodes import GpuNode
+from tests.world import Home, fresh
+
+SOON_S, LONG_S = 1.0, 300.0
+
+
+class Disturbed(SimulatedProvisioner):
+    """A simulated cluster that answers as a test says: about one order, or about everything for a while."""
+
+    fates: ClassVar[dict[str, Observation]] = {}  # what became of an order whatever the cluster would say
+    troubles: ClassVar[list["Trouble"]] = []
+
+    def ensure(self, order: Order, *, now: Any) -> Observation:
+        told = self._told(order, "ensure")
+        return told or super().ensure(order, now=now)
+
+    def observe(self, order: Order, *, now: Any) -> Observation:
+        told = self._told(order, "observe")
+        return told or super().observe(order, now=now)
+
+    def remove(self, order: Order, *, now: Any) -> Observation:
+        told = self._told(order, "remove")
+        return told or super().remove(order, now=now)
+
+    def _told(self, order: Order, verb: str) -> Observation | None:
+        for trouble in self.troubles:
+            if trouble.times > 0 and verb in trouble.verbs and order.cluster in trouble.clusters:
+                trouble.times -= 1
+                if isinstance(trouble.answer, Exception):
+                    raise trouble.answer
+                return trouble.answer
+        return None if verb == "remove" else self.fates.get(order.name)
+
+
+@dataclass
+class Trouble:
+    """How the next few calls end instead of being done."""
+
+    verbs: tuple[str, ...]
+    answer: Exception | Observation
+    times: int
+    clusters: tuple[str, ...]
+
+
+ALL = ("ensure", "observe", "remove")
+ANSWERS: dict[str, tuple[tuple[str, ...], Exception | Observation]] = {
+    "409 on apply": (("ensure",), Unanswered("it changed meanwhile: try again", again_in_s=0.5)),
+    "409 on delete": (("remove",), Unanswered("it changed meanwhile: other uid", again_in_s=0.5)),
+    "403 quota": (
+        ("ensure",),
+        Observation(Seen.PENDING, "the project's quota in the cluster is used up", again_in_s=30),
+    ),
+    "422": (
+        ("ensure",),
+        Observation(Seen.REFUSED, "the cluster does not take it: spec.template: Invalid value"),
+    ),
+    "429": (ALL, Unanswered("too many requests", again_in_s=1)),
+    "503": (ALL, Unanswered("unavailable", again_in_s=1)),
+    "silence": (ALL, Unanswered("timed out after 5 s")),
+    "401": (ALL, Unanswered("it denies the broker access: Unauthorized", again_in_s=30)),
+    "403": (ALL, Unanswered("it denies the broker access: forbidden", again_in_s=30)),
+}
+
+
+@dataclass
+class SimulatedWorld(World):
+    """Everything in the database; the clock is the test's."""
+
+    machines: dict[str, Machine] = field(default_factory=dict)
+    fewer: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        Disturbed.fates.clear()
+        Disturbed.troubles.clear()
+
+    def join(self, name: str, region: str, driver: str, options: dict[str, Any], fragile: bool) -> Cluster:
+        return Cluster.objects.create(
+            name=name, region=region, driver=driver, driver_options=options, created_at=self.life.now
+        )
+
+    def add(self, machine: Machine, way: object) -> str:
+        host = f"{self.mark}-n{len(self.machines)}"
+        self.machines[host] = machine
+        return host
+
+    def seen_of(self, site: Site) -> Any:
+        return objects_of(manifest for host in site.hosts for manifest in self._manifests(host))
+
+    def _manifests(self, host: str) -> Iterable[dict[str, Any]]:
+        machine = self.machines[host]
+        node = machine if isinstance(machine, GpuNode) else GpuNode(cards=0)
+        manifest = node.manifest(host)
+        if host in self.fewer:
+            manifest["status"]["allocatable"]["nvidia.com/gpu"] = str(self.fewer[host])
+        yield manifest
+        if not isinstance(machine, GpuNode):
+            yield from devices.published(host, cards=machine.cards)
+
+    def wait(self, seconds: float) -> None:
+        while seconds > LONG_S:  # the sweep alone must do, and in long silences seldom
+            self.life.hints.clear()
+            self.life.clock.at += timedelta(seconds=min(seconds / 20, seconds - LONG_S + 1))
+            seconds -= min(seconds / 20, seconds - LONG_S + 1)
+            self.life.sweep()
+        self.life.go(int(seconds))
+        self.life.run(seconds % 5)
+
+    def soon(self) -> None:
+        self.life.run(SOON_S)
+        if int(self.life.now.timestamp()) % 5 == 0:
+            self.life.sweep()
+
+    def patience(self) -> Iterable[int]:
+        return range(600)
+
+    def lose(self, host: str) -> None:
+        node = Node.objects.select_related("cluster").get(name=host)
+        reason = "the cluster no longer hears from it"
+        inventory.set_node_state(node, NodeState.LOST, reason=reason, actor=SYSTEM, now=self.life.now)
+
+    def find(self, host: str) -> None:
+        node = Node.objects.select_related("cluster").get(name=host)
+        inventory.set_node_state(node, NodeState.READY, reason="is back", actor=SYSTEM, now=self.life.now)
+
+    def give(self, site: Site, host: str, cards: int) -> None:
+        self.fewer[host] = cards
+        self.take_inventory(site)
+
+    def take_away_pod(self, lease: Lease) -> None:
+        SimulatedPod.objects.filter(name=_name(lease)).update(ready_at=self.life.now + timedelta(seconds=3))
+
+    def push_out(self, lease: Lease, reason: str) -> None:
+        Disturbed.fates[_name(lease)] = Observation(Seen.LOST, TAKEN[reason], last_seen=self.life.now)
+
+    def delete_all_of(self, lease: Lease) -> None:
+        SimulatedPod.objects.filter(name=_name(lease)).delete()
+
+    def hold_up(self, lease: Lease) -> Callable[[], None]:
+        pods = SimulatedPod.objects.filter(name=_name(lease))
+        pods.update(gone_at=self.life.now + timedelta(days=365))
+        return lambda: pods.update(gone_at=self.life.now) and None
+
+    def let_go(self) -> None:
+        Disturbed.fates.clear()
+
+    def delete_namespace(self, owner: Home) -> None:
+        SimulatedPod.objects.all().delete()
+
+    def squat(self, lease: Lease) -> None:
+        name = order_name(lease.pk, fresh(lease).generation + 1)
+        text = f"the cluster does not take it: ConfigMap {name} is not ours"
+        Disturbed.fates[name] = Observation(Seen.REFUSED, text)
+
+    def trouble(self, what: str, *, times: int = 1) -> Callable[[], None]:
+        verbs, answer = ANSWERS[what]
+        made = Trouble(verbs, answer, times, (self.sites[0].cluster.pk,))
+        Disturbed.troubles.append(made)
+        return lambda: setattr(made, "times", 0)
+
+    def there(self) -> int:
+        return SimulatedPod.objects.count()
+
+    def asks(self, lease: Lease, **limits: str) -> None:
+        """Nothing is asked of a simulated cluster's scheduler."""
+
+
+def _name(lease: Lease) -> str:
+    return order_name(lease.pk, fresh(lease).generation)

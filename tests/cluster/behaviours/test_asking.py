@@ -1,0 +1,106 @@
+"""What may be asked for: names at their limits run, wrong specs are refused in words and reach no cluster."""
+
+from typing import Any
+
+import pytest
+
+from broker.models import Offering
+from tenants.models import QuotaKind
+from tests.broker.domain.test_workloads import KEY
+from tests.cluster.behaviours.world import World
+from tests.controlplane.nodes import GpuNode
+
+NAMES = {
+    "longest": "n" * 120,
+    "unicode": "größte Läufe ✓ 東京",
+    "shell": "a; rm -rf / $(id) `id`",
+    "one": "x",
+}
+WRONG: dict[str, dict[str, Any]] = {
+    "name too long": {"name": "n" * 121},
+    "name of nothing": {"name": " "},
+    "name with a bell": {"name": "a\x07b"},
+    "too short": {"max_duration_s": 59},
+    "none at all": {"quantity": 0},
+    "no image": {"image": ""},
+    "bad image": {"image": "UPPER case//image"},
+    "every card": {"env": {"NVIDIA_VISIBLE_DEVICES": "all"}},
+    "preloaded": {"env": {"LD_PRELOAD": "/tmp/evil.so"}},
+    "thousand variables": {"env": {f"V{n}": "1" for n in range(1000)}},
+    "open quote": {"command": "echo 'open"},
+    "unknown template": {"workload": "fortran"},
+    "box without a key": {"workload": "ssh", "image": ""},
+    "private key": {"workload": "ssh", "image": "", "ssh_keys": ["-----BEGIN PRIVATE KEY-----"]},
+}
+
+
+@pytest.fixture(autouse=True)
+def _two_cards(world: World) -> None:
+    world.stand(GpuNode(cards=2))
+
+
+@pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
+def test_a_name_at_its_limits_runs(name: str, world: World) -> None:
+    lease = world.run(world.home(), world.offering(), name=name)
+    world.end(lease)
+    assert world.there() == 0
+
+
+def test_two_of_one_name_are_two(world: World) -> None:
+    kestrel, what = world.home(), world.offering()
+    world.until_all([world.ask(kestrel, what, name="twin") for _ in range(2)], "active")
+    assert world.there() == 2
+
+
+@pytest.mark.parametrize("wanted", WRONG.values(), ids=WRONG)
+def test_what_cannot_be_meant_is_refused_and_reaches_no_cluster(wanted: dict[str, Any], world: World) -> None:
+    kestrel, what = world.home(), world.offering()
+    world.refused(lambda: world.ask(kestrel, what, **wanted))
+    world.wait(5)
+    assert world.there() == 0
+
+
+def test_what_is_no_longer_sold_takes_no_new_lease_and_lets_old_ones_run(world: World) -> None:
+    kestrel, what = world.home(), world.offering()
+    lease = world.run(kestrel, what)
+    Offering.objects.filter(pk=what.pk).update(state="retired")
+    assert world.refused(lambda: world.ask(kestrel, what)).code == "offering-retired"
+    world.wait(300)
+    world.until(lease, "active")
+
+
+def test_many_keys_open_one_box(world: World) -> None:
+    world.run(world.home(), world.offering(), workload="ssh", image="", ssh_keys=[KEY] * 20)
+
+
+def test_beyond_its_quota_nothing_is_taken(world: World) -> None:
+    small, what = world.home(units=7), world.offering()
+    lease = world.run(small, what)
+    assert world.refused(lambda: world.ask(small, what)).code == "quota-exceeded"
+    world.end(lease)
+    world.run(small, what)
+
+
+def test_a_quota_of_a_department_stops_only_it(world: World) -> None:
+    kestrel, what = world.home(), world.offering()
+    child = kestrel.child("vision")
+    kestrel.quota(QuotaKind.UNITS, 0, child)
+    world.refused(lambda: world.ask(kestrel, what, project=child))
+    world.run(kestrel, what)
+
+
+def test_departments_run_beside_each_other(world: World) -> None:
+    kestrel, what = world.home(), world.offering()
+    leases = [world.ask(kestrel, what, project=kestrel.child(name)) for name in ("vision", "speech")]
+    world.until_all(leases, "active")
+    world.end(*leases)
+    assert world.there() == 0
+
+
+def test_hours_of_a_quota_are_given_back_when_they_were_not_used(world: World) -> None:
+    kestrel, what = world.home(), world.offering()
+    kestrel.quota(QuotaKind.GPU_SECONDS, 7 * 1000 * 7200)
+    lease = world.run(kestrel, what, max_duration_s=7200)
+    world.refused(lambda: world.ask(kestrel, what, max_duration_s=7200))
+    world.end(lease)
+    world.run(kestrel, what, max_duration_s=3600)

@@ -1,0 +1,105 @@
+"""Every form in which a slice is handed out: it runs where it was placed, takes its place, and gives it back."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from tests.cluster.behaviours.world import Machine, Published, World
+from tests.controlplane.nodes import GpuNode
+
+
+@dataclass(frozen=True)
+class Form:
+    """One way to hand out slices: what stands there, what is sold of it, and how a pod asks for it."""
+
+    name: str
+    machine: Machine
+    room: int  # how many of it there are
+    sold: dict[str, str]
+    limits: dict[str, str]
+    way: dict[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+MIG = {"profile": "1g.10gb"}
+FORMS = [
+    Form("cards", GpuNode(cards=2), 2, {"profile": "card"}, {"gpu": "1"}),
+    Form("mig-mixed", GpuNode(cards=1, cut=1, mig={"1g.10gb": 3}), 3, MIG, {"mig_1g__10gb": "1"}),
+    Form(
+        "large-mig",
+        GpuNode(cards=1, cut=1, mig={"3g.40gb": 2}),
+        2,
+        {"profile": "3g.40gb"},
+        {"mig_3g__40gb": "1"},
+    ),
+    Form(
+        "time-slices",
+        GpuNode(cards=1, replicas=4, sharing="time-slicing"),
+        4,
+        {"profile": "quarter", "isolation": "none"},
+        {"gpu.shared": "1"},
+    ),
+    Form(
+        "mps",
+        GpuNode(cards=1, replicas=2, sharing="mps"),
+        2,
+        {"profile": "half", "isolation": "soft"},
+        {"gpu.shared": "1"},
+        {"replicas": 2},
+    ),
+    Form("claimed-cards", Published(2), 2, {"profile": "card"}, {}, {"driver": "dra"}),
+    Form(
+        "claimed-slices",
+        Published(1),
+        2,
+        {"profile": "3g.40gb"},
+        {},
+        {"driver": "dra", "profiles": ("1g.10gb", "3g.40gb")},
+    ),
+    Form(
+        "extended-slices",
+        Published(1),
+        2,
+        {"profile": "3g.40gb"},
+        {"mig_3g__40gb": "1"},
+        {"driver": "dra", "profiles": ("1g.10gb", "3g.40gb"), "extended": True},
+    ),
+]
+forms = pytest.mark.parametrize("form", FORMS, ids=str)
+
+
+def set_up(world: World, form: Form) -> Any:
+    world.stand(form.machine, **form.way)
+    return world.offering(**form.sold)
+
+
+@forms
+def test_one_runs_where_it_was_placed_and_leaves_nothing(form: Form, world: World) -> None:
+    what = set_up(world, form)
+    lease = world.run(world.home(), what)
+    assert world.there() == 1
+    world.asks(lease, **form.limits)
+    world.end(lease)
+    assert world.there() == 0
+
+
+@forms
+def test_several_of_one_lease_take_that_many_places(form: Form, world: World) -> None:
+    what = set_up(world, form)
+    lease = world.run(world.home(), what, quantity=2)
+    world.asks(lease, **{name: "2" for name in form.limits})
+
+
+@forms
+def test_what_is_full_lets_wait_and_a_release_wakes(form: Form, world: World) -> None:
+    what, kestrel = set_up(world, form), world.home()
+    first = [world.ask(kestrel, what) for _ in range(form.room)]
+    late = world.ask(kestrel, what)
+    world.until_all(first, "active")
+    world.until_true(lambda: world.waits(late), "words for the one that waits")
+    world.note(world.waits(late))
+    world.end(first[0])
+    world.until(late, "active")

@@ -1,0 +1,174 @@
+"""How leases end, from whichever state: by their tenant, by an operator, by time; and what extending does to that."""
+
+from datetime import timedelta
+
+import pytest
+
+from tests.cluster.behaviours.world import World
+from tests.controlplane.nodes import GpuNode
+from tests.world import fresh
+
+
+@pytest.fixture(autouse=True)
+def _one_card(world: World) -> None:
+    world.stand(GpuNode(cards=1))
+
+
+def test_released_in_the_queue_it_never_was_in_the_cluster(world: World) -> None:
+    kestrel, what = world.home(), world.offering()
+    first = world.run(kestrel, what)
+    waiting = world.ask(kestrel, what)
+    world.end(waiting)
+    world.until(first, "active")
+    assert world.there() == 1
+
+
+def test_released_while_its_image_is_pulled_it_leaves_nothing(world: World) -> None:
+    lease = world.until(world.ask(world.home(), world.offering(), "endless"), "provisioning")
+    world.until_true(world.there, "something in the cluster")
+    world.end(lease)
+    assert world.there() == 0
+
+
+def test_released_at_once_it_leaves_nothing(world: World) -> None:
+    world.end(world.ask(world.home(), world.offering()))
+    assert world.there() == 0
+
+
+def test_released_twice_it_ends_once(world: World) -> None:
+    lease = world.run(world.home(), world.offering())
+    world.release(lease)
+    world.end(lease)
+
+
+def test_what_is_over_cannot_be_released(world: World) -> None:
+    lease = world.run(world.home(), world.offering())
+    world.end(lease)
+    assert world.refused(lambda: world.release(lease)).code == "already-over"
+
+
+def test_what_takes_its_time_to_go_holds_its_place_until_it_went(world: World) -> None:
+    kestrel, what = world.home(), world.offering()
+    first = world.run(kestrel, what, "takes its time to go")
+    second = world.ask(kestrel, what)
+    world.release(first)
+    world.until(first, "releasing")
+    world.soon()
+    assert (fresh(first).state, fresh(second).state) == ("releasing", "queued")
+    world.until(first, "released")
+    world.until(second, "active")
+
+
+@pytest.mark.parametrize("state", ["queued", "provisioning", "active"])
+def test_an_operator_ends_it_in_any_state_with_a_reason(state: str, world: World) -> None:
+    kestrel, what = world.home(), world.offering()
+    if state == "queued":
+        world.run(kestrel, what)
+    lease = world.ask(kestrel, what, "endless" if state == "provisioning" else "runs")
+    if state == "provisioning":
+        world.until_true(lambda: world.progress(lease), "a first word of the cluster")
+    elif state == "active":
+        world.until(lease, state)
+    world.evict(lease)
+    assert world.until(lease, "released").end_reason == "by_operator"
+
+
+def test_an_operator_gives_a_reason(world: World) -> None:
+    lease = world.run(world.home(), world.offering())
+    world.refused(lambda: world.evict(lease, why=" "))
+    world.until(lease, "active")
+
+
+def test_it_expires_after_what_was_asked_for(world: World) -> None:
+    lease = world.run(world.home(), world.offering(), max_duration_s=600)
+    world.wait(590)
+    assert fresh(lease).state == "active"
+    world.wait(15)
+    assert world.until(lease, "released").end_reason == "expired"
+    assert world.lasted(lease) == 600
+
+
+def test_a_fixed_end_comes_before_its_duration(world: World) -> None:
+    end = world.life.now + timedelta(seconds=300)
+    lease = world.run(world.home(), world.offering(), max_duration_s=3600, end_date=end)
+    assert fresh(lease).ends_at == end
+    lease_ends = fresh(lease).ends_at
+    world.wait(310)
+    world.until(lease, "released")
+    assert fresh(lease).ended_at == lease_ends
+    world.leases.clear()  # how long it lasted depends on how long its start took
+
+
+def test_a_fixed_end_passes_in_the_queue(world: World) -> None:
+    kestrel, what = world.home(), world.offering()
+    world.run(kestrel, what)
+    waiting = world.ask(kestrel, what, end_date=world.life.now + timedelta(seconds=120))
+    world.wait(150)
+    assert world.until(waiting, "released").end_reason == "expired"
+
+
+def test_a_fixed_end_passes_while_its_image_is_pulled(world: World) -> None:
+    end = world.life.now + timedelta(seconds=100)
+    lease = world.ask(world.home(), world.offering(), "endless", end_date=end)
+    world.until_true(world.there, "something in the cluster")
+    world.wait(130)
+    assert world.until(lease, "released").end_reason == "expired"
+    assert world.there() == 0
+
+
+def test_what_is_not_ready_in_time_is_given_up(world: World, settings: object) -> None:
+    settings.PROVISION_TIMEOUT_S = 60  # type: ignore[attr-defined]
+    lease = world.ask(world.home(), world.offering(), "endless")
+    world.until_true(lambda: world.progress(lease), "a first word of the cluster")
+    world.wait(70)
+    assert world.until(lease, "released").end_reason == "provision_timeout"
+
+
+def test_a_slow_start_takes_nothing_of_its_time(world: World) -> None:
+    lease = world.run(world.home(), world.offering(), "slow", max_duration_s=600)
+    assert fresh(lease).ends_at == fresh(lease).active_at + timedelta(seconds=600)
+
+
+def test_extended_it_expires_later(world: World) -> None:
+    lease = world.run(world.home(), world.offering(), max_duration_s=600)
+    world.extend(lease, 600)
+    world.wait(700)
+    assert fresh(lease).state == "active"
+    world.wait(510)
+    world.until(lease, "released")
+    assert world.lasted(lease) == 1200
+
+
+def test_extended_in_the_queue_it_lasts_longer_once_it_runs(world: World) -> None:
+    kestrel, what = world.home(), world.offering()
+    first = world.run(kestrel, what)
+    waiting = world.ask(kestrel, what, max_duration_s=600)
+    world.extend(waiting, 300)
+    world.end(first)
+    assert world.until(waiting, "active").max_duration_s == 900
+
+
+def test_extended_while_it_starts_it_lasts_longer(world: World) -> None:
+    lease = world.ask(world.home(), world.offering(), "slow", max_duration_s=600)
+    world.until_true(world.there, "something in the cluster")
+    world.extend(lease, 60)
+    world.until(lease, "active")
+
+
+@pytest.mark.parametrize("more_s", [59, 10**7])
+def test_an_extension_has_its_limits(more_s: int, world: World) -> None:
+    lease = world.run(world.home(), world.offering())
+    world.refused(lambda: world.extend(lease, more_s))
+
+
+def test_what_is_over_is_not_extended(world: World) -> None:
+    lease = world.run(world.home(), world.offering())
+    world.end(lease)
+    assert world.refused(lambda: world.extend(lease, 600)).code == "already-over"
+
+
+def test_the_next_in_the_same_place_knows_nothing_of_the_last(world: World) -> None:
+    kestrel, what = world.home(), world.offering()
+    for _ in range(3):
+        world.end(world.run(kestrel, what))
+    assert world.there() == 0

@@ -1,0 +1,208 @@
+"""Nodes, cards and pods that go away, and what becomes of the leases on them."""
+
+from datetime import timedelta
+
+import pytest
+
+from tests.cluster.behaviours.world import World
+from tests.controlplane.nodes import GpuNode
+from tests.world import fresh
+
+
+def test_a_node_lost_for_a_moment_costs_nobody_a_lease(world: World) -> None:
+    site = world.stand(GpuNode(cards=1), GpuNode(cards=1))
+    lease = world.run(world.home(), world.offering(), quantity=2)
+    world.lose(site.hosts[0])
+    world.until_true(lambda: "unreachable" in fresh(lease).conditions, "a word about its node")
+    world.find(site.hosts[0])
+    world.until_true(lambda: not fresh(lease).conditions, "that it is well again")
+    assert fresh(lease).state == "active"
+
+
+def test_a_node_lost_for_good_ends_its_leases_at_their_last_proof_of_life(world: World) -> None:
+    site = world.stand(GpuNode(cards=2))
+    kestrel, what = world.home(), world.offering()
+    leases = [world.ask(kestrel, what) for _ in range(2)]
+    world.until_all(leases, "active")
+    lost_at = world.life.now
+    world.lose(site.hosts[0])
+    world.soon()
+    world.wait(45)
+    for lease in world.until_all(leases, "released"):
+        assert lease.end_reason == "device_lost"
+        assert lease.ended_at is not None
+        assert lease.ended_at <= lost_at + timedelta(seconds=1)
+        assert "lost contact" in world.last_cause(lease, "releasing")
+
+
+def test_what_was_on_a_lost_node_may_be_asked_for_again_elsewhere(world: World) -> None:
+    site = world.stand(GpuNode(cards=1), GpuNode(cards=1))
+    kestrel, what = world.home(), world.offering()
+    lease = world.run(kestrel, what)
+    host = world.host_of(lease)
+    world.lose(host)
+    world.soon()
+    world.wait(45)
+    world.until(lease, "released")
+    again = world.run(kestrel, what)
+    assert world.host_of(again) in set(site.hosts) - {host}
+
+
+def test_a_node_lost_while_a_lease_starts_sends_it_elsewhere(world: World) -> None:
+    site = world.stand(GpuNode(cards=1), GpuNode(cards=1))
+    lease = world.ask(world.home(), world.offering(), "slow")
+    world.until_true(world.there, "something in the cluster")
+    first, first_try = world.host_of(lease), fresh(lease).generation
+    world.lose(first)
+    lease = world.until(lease, "active")
+    assert world.host_of(lease) in set(site.hosts) - {first}
+    assert lease.generation == first_try + 1
+    world.find(first)
+    world.until_true(lambda: world.there() == 1, "that it is only where it went")
+
+
+def test_a_neighbours_node_is_none_of_its_business(world: World) -> None:
+    site = world.stand(GpuNode(cards=1), GpuNode(cards=1))
+    kestrel, what = world.home(), world.offering()
+    leases = [world.ask(kestrel, what) for _ in range(2)]
+    world.until_all(leases, "active")
+    lost = world.host_of(leases[0])
+    assert lost in site.hosts
+    world.lose(lost)
+    world.soon()
+    world.wait(45)
+    world.until(leases[0], "released")
+    world.until(leases[1], "active")
+
+
+def test_a_gang_is_lost_with_any_of_its_nodes(world: World) -> None:
+    site = world.stand(GpuNode(cards=1), GpuNode(cards=1))
+    lease = world.run(world.home(), world.offering(), quantity=2)
+    world.lose(site.hosts[1])
+    world.soon()
+    world.wait(45)
+    assert world.until(lease, "released").end_reason == "device_lost"
+
+
+def test_a_lost_node_that_is_back_is_sold_again(world: World) -> None:
+    site = world.stand(GpuNode(cards=1))
+    kestrel, what = world.home(), world.offering()
+    lease = world.run(kestrel, what)
+    world.lose(site.hosts[0])
+    world.soon()
+    world.wait(45)
+    world.until(lease, "released")
+    waiting = world.ask(kestrel, what)
+    world.find(site.hosts[0])
+    world.until(waiting, "active")
+
+
+def test_a_node_that_reports_fewer_cards_is_sold_no_further(world: World) -> None:
+    site = world.stand(GpuNode(cards=2))
+    kestrel, what = world.home(), world.offering()
+    world.give(site, site.hosts[0], 1)
+    first = world.run(kestrel, what)
+    second = world.ask(kestrel, what)
+    world.wait(30)
+    assert fresh(second).state == "queued"
+    world.give(site, site.hosts[0], 2)
+    world.until_all([first, second], "active")
+
+
+def test_a_node_that_reports_no_card_at_all_takes_nobody(world: World) -> None:
+    site = world.stand(GpuNode(cards=2))
+    world.give(site, site.hosts[0], 0)
+    waiting = world.ask(world.home(), world.offering())
+    world.wait(30)
+    world.note(world.waits(waiting))
+    world.give(site, site.hosts[0], 2)
+    world.until(waiting, "active")
+
+
+def test_an_image_that_is_never_pulled_ends_its_lease_unpaid(world: World) -> None:
+    world.stand(GpuNode(cards=1))
+    lease = world.ask(world.home(), world.offering(), "never pulls")
+    world.hopeless(lease)
+    lease = world.until(lease, "released")
+    assert (lease.end_reason, lease.active_at) == ("spec_refused", None)
+
+
+def test_the_place_of_an_image_that_is_never_pulled_goes_to_the_next(world: World) -> None:
+    world.stand(GpuNode(cards=1))
+    kestrel, what = world.home(), world.offering()
+    first = world.ask(kestrel, what, "never pulls")
+    second = world.ask(kestrel, what)
+    world.hopeless(first)
+    world.until(first, "released")
+    world.until(second, "active")
+
+
+def test_a_pod_that_was_evicted_is_replaced_and_its_lease_stays(world: World) -> None:
+    world.stand(GpuNode(cards=1))
+    lease = world.run(world.home(), world.offering())
+    world.take_away_pod(lease)
+    world.wait(20)
+    world.until_true(lambda: world.is_ready(lease), "that it is ready again")
+    world.until(lease, "active")
+
+
+@pytest.mark.parametrize("reason", ["PreemptionByScheduler", "Evicted"])
+def test_what_the_cluster_pushed_out_for_good_is_told_and_ended(reason: str, world: World) -> None:
+    world.stand(GpuNode(cards=1))
+    lease = world.run(world.home(), world.offering())
+    world.push_out(lease, reason)
+    world.soon()
+    world.wait(45)
+    lease = world.until(lease, "releasing")
+    assert lease.end_reason == "device_lost"
+    world.let_go()
+    world.until(lease, "released")
+
+
+def test_what_somebody_deleted_by_hand_ends_its_lease(world: World) -> None:
+    world.stand(GpuNode(cards=1))
+    lease = world.run(world.home(), world.offering())
+    world.delete_all_of(lease)
+    assert world.until(lease, "released").end_reason == "device_lost"
+
+
+def test_after_a_deletion_by_hand_the_place_is_sold_again(world: World) -> None:
+    world.stand(GpuNode(cards=1))
+    kestrel, what = world.home(), world.offering()
+    lease = world.run(kestrel, what)
+    world.delete_all_of(lease)
+    world.until(lease, "released")
+    world.run(kestrel, what)
+
+
+def test_a_namespace_deleted_by_hand_ends_its_leases_and_takes_new_ones_again(world: World) -> None:
+    world.stand(GpuNode(cards=1))
+    kestrel, what = world.home(), world.offering()
+    lease = world.run(kestrel, what)
+    world.delete_namespace(kestrel)
+    assert world.until(lease, "released").end_reason == "device_lost"
+    world.run(kestrel, what)
+
+
+def test_what_somebody_holds_up_keeps_its_place_until_it_is_gone(world: World) -> None:
+    world.stand(GpuNode(cards=1))
+    kestrel, what = world.home(), world.offering()
+    lease, waiting = world.run(kestrel, what), world.ask(kestrel, what)
+    let_go = world.hold_up(lease)
+    world.release(lease)
+    world.wait(900)
+    assert (fresh(lease).state, fresh(waiting).state) == ("releasing", "queued")
+    let_go()
+    world.until(lease, "released")
+    world.until(waiting, "active")
+
+
+def test_a_stranger_with_our_name_is_left_alone_and_the_lease_refused(world: World) -> None:
+    world.stand(GpuNode(cards=2))
+    kestrel, what = world.home(), world.offering()
+    world.run(kestrel, what)
+    lease = world.ask(kestrel, what)
+    world.squat(lease)
+    lease = world.until(lease, "released")
+    assert lease.end_reason == "spec_refused"
+    world.note(world.last_cause(lease, "releasing"))

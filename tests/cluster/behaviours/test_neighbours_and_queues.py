@@ -1,0 +1,155 @@
+"""Several at once: tenants beside each other, who may share a card, and who is served in which order."""
+
+import pytest
+
+from broker.models import Cluster, NodeState
+from broker.services import inventory
+from broker.services.leases import evicting
+from tests.cluster.behaviours.world import World
+from tests.controlplane.nodes import GpuNode
+from tests.world import OPERATOR, fresh
+
+SHARED = {
+    "none": (GpuNode(cards=1, replicas=4, sharing="time-slicing"), "quarter", {}),
+    "soft": (GpuNode(cards=1, replicas=2, sharing="mps"), "half", {"replicas": 2}),
+}
+ways = pytest.mark.parametrize("isolation", SHARED)
+
+
+def test_two_tenants_run_side_by_side_and_one_leaves_alone(world: World) -> None:
+    world.stand(GpuNode(cards=2))
+    what = world.offering()
+    leases = [world.ask(world.home(name), what) for name in ("Kestrel", "Osprey")]
+    world.until_all(leases, "active")
+    world.end(leases[0])
+    world.wait(60)
+    world.until(leases[1], "active")
+
+
+def test_slices_in_hardware_are_shared_by_tenants(world: World) -> None:
+    world.stand(GpuNode(cards=1, cut=1, mig={"1g.10gb": 2}))
+    what = world.offering("1g.10gb")
+    world.until_all([world.ask(world.home(name), what) for name in ("Kestrel", "Osprey")], "active")
+
+
+@ways
+def test_strangers_share_no_card_that_only_software_divides(isolation: str, world: World) -> None:
+    machine, profile, way = SHARED[isolation]
+    world.stand(machine, **way)
+    what = world.offering(profile, isolation=isolation)
+    first = world.run(world.home("Kestrel"), what)
+    stranger = world.ask(world.home("Osprey"), what)
+    world.wait(30)
+    assert fresh(stranger).state == "queued"
+    world.end(first)
+    world.until(stranger, "active")
+
+
+@ways
+def test_strangers_share_it_where_its_owner_allows_it(isolation: str, world: World) -> None:
+    machine, profile, way = SHARED[isolation]
+    world.stand(machine, **way)
+    Cluster.objects.update(shares_soft_cards=True)
+    what = world.offering(profile, isolation=isolation)
+    world.until_all([world.ask(world.home(name), what) for name in ("Kestrel", "Osprey")], "active")
+
+
+def test_who_waited_longest_is_served_first(world: World) -> None:
+    world.stand(GpuNode(cards=1))
+    what, homes = world.offering(), [world.home(name) for name in ("Kestrel", "Osprey", "Merlin")]
+    first = world.run(homes[0], what)
+    queue = []
+    for each in homes:
+        queue.append(world.ask(each, what))
+        world.wait(5)
+    previous = first
+    for each in queue:
+        world.end(previous)
+        world.until(each, "active")
+        previous = each
+
+
+def test_a_small_one_passes_a_gang_that_does_not_fit_yet(world: World) -> None:
+    world.stand(GpuNode(cards=2))
+    kestrel, what = world.home(), world.offering()
+    world.run(kestrel, what)
+    gang = world.ask(kestrel, what, quantity=2)
+    world.wait(5)
+    world.run(kestrel, what)
+    world.wait(30)
+    assert fresh(gang).state == "queued"
+
+
+def test_who_gives_up_in_the_queue_holds_nobody_up(world: World) -> None:
+    world.stand(GpuNode(cards=1))
+    kestrel, what = world.home(), world.offering()
+    first, second, third = world.run(kestrel, what), world.ask(kestrel, what), world.ask(kestrel, what)
+    world.end(second)
+    world.end(first)
+    world.until(third, "active")
+
+
+def test_a_node_that_joins_wakes_the_queue(world: World) -> None:
+    site = world.stand(GpuNode(cards=1))
+    kestrel, what = world.home(), world.offering()
+    world.run(kestrel, what)
+    waiting = world.ask(kestrel, what)
+    world.wait(5)
+    world.grow(site, GpuNode(cards=1))
+    world.until(waiting, "active")
+
+
+def test_a_cordoned_node_takes_nobody_new_and_lets_run_what_runs(world: World) -> None:
+    site = world.stand(GpuNode(cards=2))
+    kestrel, what = world.home(), world.offering()
+    runs = world.run(kestrel, what)
+    (node,) = site.nodes
+    inventory.set_node_state(node, NodeState.CORDONED, reason="repair", actor=OPERATOR, now=world.life.now)
+    waiting = world.ask(kestrel, what)
+    world.wait(60)
+    assert (fresh(runs).state, fresh(waiting).state) == ("active", "queued")
+    node.refresh_from_db()
+    inventory.set_node_state(node, NodeState.READY, reason="repaired", actor=OPERATOR, now=world.life.now)
+    world.until(waiting, "active")
+
+
+def test_all_of_a_node_is_ended_with_a_reason(world: World) -> None:
+    site = world.stand(GpuNode(cards=2))
+    kestrel, what = world.home(), world.offering()
+    leases = [world.ask(kestrel, what) for _ in range(2)]
+    world.until_all(leases, "active")
+    evicting.evict_all(site.nodes[0], why="the hall is closed", actor=OPERATOR, now=world.life.now)
+    world.until_all(leases, "released")
+    assert world.there() == 0
+
+
+def test_what_the_catalogue_cannot_place_here_waits_in_words(world: World) -> None:
+    world.stand(GpuNode(cards=1))
+    what = world.offering("1g.10gb")
+    waiting = world.ask(world.home(), what)
+    world.wait(10)
+    world.note(world.waits(waiting))
+    assert world.waits(waiting)
+
+
+def test_two_clusters_are_filled_as_one(world: World) -> None:
+    world.stand(GpuNode(cards=1))
+    world.stand(GpuNode(cards=1))
+    kestrel, what = world.home(), world.offering()
+    leases = [world.ask(kestrel, what) for _ in range(2)]
+    world.until_all(leases, "active")
+    world.end(*leases)
+    assert world.there() == 0
+
+
+def test_a_gang_may_not_span_clusters_unawares(world: World) -> None:
+    world.stand(GpuNode(cards=1))
+    world.stand(GpuNode(cards=1))
+    kestrel, what = world.home(), world.offering()
+    gang = None
+    try:
+        gang = world.ask(kestrel, what, quantity=2)
+    except Exception as refused:
+        world.note(type(refused).__name__)
+    if gang is not None:
+        world.wait(30)

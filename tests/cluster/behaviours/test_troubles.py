@@ -1,0 +1,152 @@
+"""A cluster that answers no, later, or not at all: nothing is lost, nothing runs twice, nothing is charged for it."""
+
+from datetime import timedelta
+
+import pytest
+
+from broker.services import freezing
+from tests.cluster.behaviours.world import World
+from tests.controlplane.nodes import GpuNode
+from tests.world import OPERATOR, fresh
+
+MANY = 10**6
+DENIED = ["401", "403"]
+
+
+@pytest.mark.parametrize("answer", ["409 on apply", "429", "503"])
+def test_a_no_for_the_moment_is_asked_again(answer: str, world: World) -> None:
+    world.stand(GpuNode(cards=1), fragile=True)
+    lease = world.ask(world.home(), world.offering())
+    world.trouble(answer, times=1)
+    world.until(lease, "active")
+    assert world.there() == 1
+    world.end(lease)
+
+
+@pytest.mark.parametrize("answer", ["409 on delete", "429", "503"])
+def test_a_no_while_it_goes_is_asked_again(answer: str, world: World) -> None:
+    world.stand(GpuNode(cards=1), fragile=True)
+    lease = world.run(world.home(), world.offering())
+    world.trouble(answer, times=1)
+    world.end(lease)
+    assert world.there() == 0
+
+
+def test_a_clusters_own_quota_lets_wait_until_there_is_room(world: World) -> None:
+    world.stand(GpuNode(cards=1), fragile=True)
+    over = world.trouble("403 quota", times=MANY)
+    lease = world.ask(world.home(), world.offering())
+    world.until_true(lambda: "quota" in world.progress(lease), "words about the quota")
+    world.note(world.progress(lease))
+    over()
+    world.until(lease, "active")
+
+
+def test_what_a_cluster_calls_invalid_ends_its_lease_in_its_words(world: World) -> None:
+    world.stand(GpuNode(cards=1), fragile=True)
+    over = world.trouble("422", times=MANY)
+    lease = world.ask(world.home(), world.offering())
+    world.until_true(lambda: fresh(lease).end_reason == "spec_refused", "that it was refused")
+    over()
+    lease = world.until(lease, "released")
+    world.note(world.last_cause(lease, "releasing"))
+    assert lease.active_at is None
+
+
+@pytest.mark.parametrize("answer", DENIED)
+def test_lost_rights_end_no_lease(answer: str, world: World) -> None:
+    world.stand(GpuNode(cards=1), fragile=True)
+    lease = world.run(world.home(), world.offering())
+    over = world.trouble(answer, times=MANY)
+    world.wait(260)
+    assert fresh(lease).state == "active"
+    assert "denies" in world.progress(lease)
+    over()
+    world.until_true(lambda: world.is_ready(lease), "that it is ready again")
+
+
+@pytest.mark.parametrize("answer", [*DENIED, "silence"])
+def test_what_is_over_while_nobody_answers_holds_its_place_until_its_end_is_proven(
+    answer: str, world: World
+) -> None:
+    world.stand(GpuNode(cards=1), fragile=True)
+    kestrel, what = world.home(), world.offering()
+    lease, waiting = world.run(kestrel, what), world.ask(kestrel, what)
+    over = world.trouble(answer, times=MANY)
+    world.release(lease)
+    world.wait(300)
+    assert (fresh(lease).state, fresh(waiting).state) == ("releasing", "queued")
+    over()
+    world.wait(30)
+    world.until(lease, "released")
+    world.until(waiting, "active")
+
+
+def test_a_cluster_silent_from_the_first_moment_loses_its_leases_to_another(world: World) -> None:
+    world.stand(GpuNode(cards=1), fragile=True)
+    over = world.trouble("silence", times=MANY)
+    lease = world.ask(world.home(), world.offering())
+    world.soon()
+    first_try = fresh(lease).generation
+    world.stand(GpuNode(cards=1))
+    world.wait(50)
+    assert world.until(lease, "active").generation == first_try + 1
+    over()
+
+
+def test_a_short_silence_is_not_told(world: World) -> None:
+    world.stand(GpuNode(cards=1), fragile=True)
+    lease = world.run(world.home(), world.offering())
+    over = world.trouble("silence", times=MANY)
+    world.wait(60)
+    over()
+    world.until_true(lambda: world.is_ready(lease), "that it is ready again")
+    assert fresh(lease).conditions == {}
+
+
+def test_a_long_silence_is_told_and_forgotten(world: World) -> None:
+    world.stand(GpuNode(cards=1), fragile=True)
+    lease = world.run(world.home(), world.offering(), max_duration_s=5 * 3600)
+    over = world.trouble("silence", times=MANY)
+    world.wait(600)
+    world.until_true(lambda: "unreachable" in fresh(lease).conditions, "a word about the silence")
+    over()
+    world.until_true(lambda: not fresh(lease).conditions, "that it is well again")
+
+
+def test_what_expires_in_hours_of_silence_is_charged_to_its_last_proof_of_life(world: World) -> None:
+    world.stand(GpuNode(cards=1), fragile=True)
+    lease = world.run(world.home(), world.offering(), max_duration_s=3600)
+    over = world.trouble("silence", times=MANY)
+    silent_since = world.life.now
+    world.wait(4 * 3600)
+    lease = world.until(lease, "releasing")
+    assert lease.ended_at is not None
+    assert lease.ended_at <= silent_since + timedelta(seconds=1)
+    over()
+    world.until(lease, "released")
+
+
+def test_an_older_state_of_a_cluster_is_neither_believed_nor_told_anything(world: World) -> None:
+    site = world.stand(GpuNode(cards=1))
+    kestrel, what = world.home(), world.offering()
+    lease = world.run(kestrel, what)
+    freezing.freeze(site.cluster.pk, "its versions fell back")
+    waiting = world.ask(kestrel, what)
+    world.release(lease)
+    world.wait(120)
+    assert (fresh(lease).state, fresh(waiting).state) == ("releasing", "queued")
+    assert world.there() == 1
+    site.cluster.refresh_from_db()
+    freezing.thaw(site.cluster, why="looked at it", actor=OPERATOR, now=world.life.now)
+    world.until(lease, "released")
+    world.until(waiting, "active")
+
+
+def test_a_worker_that_dies_leaves_its_lease_to_the_next(world: World) -> None:
+    world.stand(GpuNode(cards=1))
+    lease = world.ask(world.home(), world.offering())
+    world.die_while_working(lease)
+    world.wait(25)
+    assert world.until(lease, "active").tries == 0
+    assert world.there() == 1
