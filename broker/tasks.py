@@ -3,6 +3,7 @@
 from broker.services import examining, knocking, orphans, reconcile
 from broker.services.layouts import planning, stepping
 from broker.services.leases import leaving, placing
+from broker.services.volumes import keeping
 from ports import clock, doorbell
 from ports.doorbell import answering
 
@@ -39,11 +40,16 @@ def leave(lease_id: str, tenant_id: str) -> None:
     leaving.step(lease_id, tenant_id, now=clock.now())
 
 
+@answering("broker.volume")
+def volume(volume_id: str, tenant_id: str) -> None:
+    keeping.step(volume_id, tenant_id, now=clock.now())
+
+
 @answering("broker.sweep")
 def sweep() -> None:
-    """Repeat whatever hint was lost: every lease and every change of a layout that is due, every queue."""
+    """Repeat whatever hint was lost: every lease, volume and change of a layout that is due, every queue."""
     now = clock.now()
-    for hint in (*reconcile.due(now=now), *stepping.due(now=now)):
+    for hint in (*reconcile.due(now=now), *stepping.due(now=now), *keeping.due(now=now)):
         doorbell.send(*hint)
 
 

@@ -101,7 +101,10 @@ TENANT_NAV: Plan = (
             ("catalogue", "Catalogue", "layout-grid"),
         ),
     ),
-    ("Capacity", (("leases", "Leases", "cpu"), ("queue", "Queue", "hourglass"))),
+    (
+        "Capacity",
+        (("leases", "Leases", "cpu"), ("queue", "Queue", "hourglass"), ("volumes", "Volumes", "database")),
+    ),
     (
         "Money and people",
         (

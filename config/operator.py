@@ -84,6 +84,11 @@ class Operator(BaseSettings):
         ge=0,
         description="Compute slices a new tenant may hold at once, until operators say more.",
     )
+    new_tenant_storage_gib: int = Field(
+        default=200,
+        ge=0,
+        description="GiB of volumes a tenant may have, until operators say more.",
+    )
     max_lease_hours: int = Field(default=24 * 30, description="The longest a lease may be asked for.")
     provision_timeout_s: int = Field(
         default=600, description="A lease not active this long after placement ends as provision_timeout."

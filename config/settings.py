@@ -290,6 +290,7 @@ SIMULATED_SPEED = operator.simulated_speed
 LEASE_GATES = operator.lease_gates
 SHARE_SOFT_CARDS = operator.share_soft_cards
 NEW_TENANT_UNITS = operator.new_tenant_units
+NEW_TENANT_STORAGE_GIB = operator.new_tenant_storage_gib
 MAX_LEASE_HOURS = operator.max_lease_hours
 PROVISION_TIMEOUT_S = operator.provision_timeout_s
 CURRENCY = operator.currency

@@ -21,6 +21,9 @@ SHAPES = {
     "releasing": Shape("releasing", "work"),
     "released": Shape("released", "gone"),
     "failed": Shape("failed", "bad"),
+    # volumes
+    "deleting": Shape("releasing", "work"),
+    "deleted": Shape("released", "gone"),
     # invoices
     "draft": Shape("requested", "gone"),
     "closing": Shape("provisioning", "work"),

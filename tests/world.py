@@ -17,12 +17,13 @@ from typing import Any
 from django.db import connection
 
 from broker.domain.states import EndReason, LeaseState
-from broker.models import Allocation, Gpu, Lease, Node, NodeState, Offering, OfferingState, Transition
+from broker.models import Allocation, Gpu, Lease, Node, NodeState, Offering, OfferingState, Transition, Volume
 from broker.services import catalogue, inventory, orphans, reconcile
 from broker.services.inventory import Rack
 from broker.services.layouts import planning, stepping
-from broker.services.leases import ending, leaving, placing
+from broker.services.leases import ending, leaving, placing, stopping
 from broker.services.leases.request import Wanted, request
+from broker.services.volumes import keeping
 from ports import clock, doorbell, ids
 from tenants.domain.roles import Role
 from tenants.models import Member, Project, Quota, QuotaKind, ServiceAccount, Tenant, User
@@ -173,7 +174,7 @@ class Life:
 
     def sweep(self) -> None:
         """Do what the beat would have done now."""
-        for hint in (*reconcile.due(now=self.now), *stepping.due(now=self.now)):
+        for hint in (*reconcile.due(now=self.now), *stepping.due(now=self.now), *keeping.due(now=self.now)):
             work(*hint, now=self.now)
         self.run()
 
@@ -206,6 +207,26 @@ class Life:
             self.run(0.1)
         raise AssertionError(f"{lease.name} is {lease.state}, not {state}: {lease.waits_for}")
 
+    def volume(
+        self, owner: Home, name: str = "home", *, size_gib: int = 10, project: Project | None = None
+    ) -> Volume:
+        with as_tenant(owner.tenant.pk):
+            return keeping.create(
+                project=project or owner.project,
+                name=name,
+                size_gib=size_gib,
+                actor=owner.actor,
+                now=self.now,
+            )
+
+    def stop(self, lease: Lease, owner: Home) -> None:
+        with as_tenant(lease.tenant_id):
+            stopping.stop(fresh(lease), actor=owner.actor, now=self.now)
+
+    def start(self, lease: Lease, owner: Home) -> Lease:
+        with as_tenant(lease.tenant_id):
+            return stopping.start(fresh(lease), actor=owner.actor, now=self.now)
+
     def release(self, lease: Lease, reason: EndReason = EndReason.BY_TENANT) -> None:
         with as_tenant(lease.tenant_id):
             ending.release(
@@ -219,6 +240,8 @@ def work(task: str, subject: str, tenant_id: str, *, now: datetime) -> None:
         reconcile.step(subject, tenant_id, now=now)
     elif task == "broker.leave":
         leaving.step(subject, tenant_id, now=now)
+    elif task == "broker.volume":
+        keeping.step(subject, tenant_id, now=now)
     elif task == "broker.serve":
         model, _, region = subject.partition("|")
         placing.serve((model, region), now=now)

@@ -89,12 +89,16 @@ def tell(step: Transition) -> str:
     match S(step.after):
         case S.QUEUED if step.before == S.REQUESTED:
             return f"asked for by {by}"
+        case S.QUEUED if step.before == S.STOPPED:
+            return f"started again by {by}"
         case S.QUEUED:
             return f"waits again: {step.cause}"
         case S.PROVISIONING:
             return step.cause
         case S.ACTIVE if step.before == S.PROVISIONING:
             return "is active, readiness verified"
+        case S.STOPPING:
+            return f"stopped by {by}; its volume is kept"
         case S.RELEASING:
             return ENDS.get(EndReason(step.reason), step.cause).format(by=by)
         case S.FAILED:

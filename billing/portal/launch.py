@@ -14,9 +14,11 @@ from django.views.decorators.http import require_http_methods
 from billing.portal import calls, rail, shelf, wishes
 from billing.portal.pages import PageRequest, may, must, page
 from billing.portal.shelf import Item, Sold
+from billing.portal.volumes import gib
 from broker.domain.workloads import TEMPLATES, template_for
-from broker.models import Lease
+from broker.models import Lease, Volume
 from broker.services.leases import request as asking
+from broker.services.volumes import keeping, mounting
 from ports import ids
 from tenants.services import answers
 from tenants.services.refusals import Refused
@@ -30,6 +32,7 @@ FIELDS = (
     "command",
     "env",
     "ssh_keys",
+    "volume",
 )  # each shows its own error
 
 
@@ -48,7 +51,7 @@ def launch(request: PageRequest) -> HttpResponse:
     if request.method == "POST":
         if wish.offering != each.offering.pk:
             wish.errors["offering"] = "Nothing that is sold was chosen. Choose a slice from the list."
-        if not wish.errors and (done := start(request, wanted)):
+        if not wish.errors and (done := start(request, wanted, wish)):
             return done
     # Keys and variables are not sent with every change of the form: they are judged when it is sent.
     sent = wanted if request.method == "POST" else replace(wanted, workload="", env={}, ssh_keys=())
@@ -71,6 +74,7 @@ def launch(request: PageRequest) -> HttpResponse:
         "model": model,
         "classes": classes(all_items, each),
         "choices": wishes.CHOICES,
+        "volumes": list(mounting.free(request.project).select_related("cluster")),
         "quote": quote,
         "others": quote.others,
         "refused": refused,
@@ -119,7 +123,7 @@ def pick(items: list[Item], wish: wishes.Wish) -> Sold | None:
     return found.terms.get(wish.price_class, found.first) if found else None
 
 
-def start(request: PageRequest, wanted: asking.Wanted) -> HttpResponse | None:
+def start(request: PageRequest, wanted: asking.Wanted, wish: wishes.Wish) -> HttpResponse | None:
     """Launch it once, however often the button was pressed; None when it is refused."""
     stands_for = answers.Asked(
         tenant_id=request.tenant.pk,
@@ -132,6 +136,12 @@ def start(request: PageRequest, wanted: asking.Wanted) -> HttpResponse | None:
     if before := answers.find(stands_for):
         return HttpResponseRedirect(before.headers["Location"])
     try:
+        if wish.volume == wishes.NEW:
+            wanted = replace(wanted, volume=new_volume(request, wish).pk)
+    except Refused as refusal:
+        wish.errors["volume"] = f"{refusal.detail} {refusal.fix.text}"
+        return None
+    try:
         lease = asking.request(wanted, project=request.project, actor=request.actor, now=request.now)
     except Refused:
         return None
@@ -139,6 +149,13 @@ def start(request: PageRequest, wanted: asking.Wanted) -> HttpResponse | None:
     answers.keep(stands_for, status=302, headers={"Location": where}, body="", now=request.now)
     messages.success(request, f"{lease.name} is asked for. It is charged once it is active.")
     return redirect(where)
+
+
+def new_volume(request: PageRequest, wish: wishes.Wish) -> Volume:
+    """Make a volume that is called after the lease; a lease that is refused takes it along."""
+    return keeping.create(
+        project=request.project, name=wish.name, size_gib=gib(wish.gib), actor=request.actor, now=request.now
+    )
 
 
 def models(items: list[Item], current: str) -> list[dict[str, Any]]:
@@ -188,6 +205,8 @@ def body(request: PageRequest, each: Sold, wish: wishes.Wish, wanted: asking.Wan
         filled["end_date"] = wanted.end_date.isoformat()
     if wanted.command:
         filled["command"] = wanted.command
+    if wanted.volume:
+        filled["volume"] = wanted.volume
     if wanted.same_node:
         filled["same_node"] = True
     return filled

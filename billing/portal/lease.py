@@ -20,7 +20,7 @@ from billing.portal.rows import ENDING, Row, loaded, rows
 from broker.domain.states import EndReason, LeaseState
 from broker.models import Lease, Transition
 from broker.services.connections import connections
-from broker.services.leases import ending, growing
+from broker.services.leases import ending, growing, stopping
 from tenants.services.refusals import Invalid, Missing, Refused
 
 HOURS = (1, 2, 8, 24)
@@ -48,6 +48,7 @@ def lease(request: PageRequest, pk: str) -> HttpResponse:
         "transitions": [Passed.of(step) for step in reversed(steps)],
         "stretches": costs.stretches(steps, currency=request.tenant.currency, now=request.now),
         "most": at_most(row, row.lease.max_duration_s),
+        "left_s": max(row.lease.max_duration_s - row.lease.spent_s, 0),
         "drawings": drawings,
         "more_cards": more,
         "may_write": request.roles.may("leases.write", row.lease.project.path),
@@ -59,6 +60,8 @@ def lease(request: PageRequest, pk: str) -> HttpResponse:
         "extensions": extensions(row),
         "call": calls.get(f"/leases/{row.lease.pk}"),
         "call_transitions": calls.get(f"/leases/{row.lease.pk}/transitions"),
+        "call_stop": calls.post(f"/leases/{row.lease.pk}/stop", {}),
+        "call_start": calls.post(f"/leases/{row.lease.pk}/start", {}),
         "call_release": calls.post(f"/leases/{row.lease.pk}/release", {}),
     }
     return render(request, "billing/lease.html", shown)
@@ -112,6 +115,56 @@ def release(request: PageRequest, pk: str) -> HttpResponse:
         return redirect("lease", pk=row.lease.pk)
     shown = {"row": row, "lease": row.lease, "now": request.now}
     return render(request, "billing/lease_release.html", shown)
+
+
+@require_http_methods(["GET", "POST"])
+@page("leases.read")
+def stop(request: PageRequest, pk: str) -> HttpResponse:
+    """Take it off its card and keep its volume, after one has seen what that means."""
+    row = found(request, pk)
+    must(request, "leases.write", row.lease.project)
+    error = ""
+    if request.method == "POST":
+        try:
+            stopping.stop(row.lease, actor=request.actor, now=request.now)
+        except Refused as refusal:
+            error = f"{refusal.detail} {refusal.fix.text}"
+        else:
+            messages.success(
+                request, f"{row.lease.name} is being stopped. Nothing is charged until it is started."
+            )
+            return redirect("lease", pk=row.lease.pk)
+    shown = {"row": row, "lease": row.lease, "now": request.now, "error": error}
+    return render(request, "billing/lease_stop.html", shown, status=409 if error else 200)
+
+
+@require_http_methods(["GET", "POST"])
+@page("leases.read")
+def start(request: PageRequest, pk: str) -> HttpResponse:
+    """Queue a stopped one again, after one has seen at what price."""
+    row = found(request, pk)
+    must(request, "leases.write", row.lease.project)
+    error = ""
+    if request.method == "POST":
+        try:
+            stopping.start(row.lease, actor=request.actor, now=request.now)
+        except Refused as refusal:
+            error = f"{refusal.detail} {refusal.fix.text}"
+        else:
+            messages.success(
+                request, f"{row.lease.name} waits for its slice. It is charged once it is active."
+            )
+            return redirect("lease", pk=row.lease.pk)
+    left_s = max(row.lease.max_duration_s - row.lease.spent_s, 0)
+    shown = {
+        "row": row,
+        "lease": row.lease,
+        "now": request.now,
+        "error": error,
+        "left_s": left_s,
+        "most": at_most(row, left_s),
+    }
+    return render(request, "billing/lease_start.html", shown, status=409 if error else 200)
 
 
 @dataclass(frozen=True)

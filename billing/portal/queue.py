@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.db.models.functions import Coalesce
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
@@ -19,7 +20,7 @@ SHOWN = 30
 @page("leases.read")
 def queue(request: PageRequest) -> HttpResponse:
     waiting = request.scope.leases().filter(state=LeaseState.QUEUED.value)
-    listed = list(loaded(waiting.order_by("created_at", "pk"))[: SHOWN + 1])
+    listed = list(loaded(waiting.order_by(Coalesce("waits_since", "created_at"), "pk"))[: SHOWN + 1])
     shown = rows(listed[:SHOWN], currency=request.tenant.currency, now=request.now)
     context: dict[str, Any] = {
         "waiting": [(row, others) for row, others in zip(shown, instead(request, shown), strict=True)],

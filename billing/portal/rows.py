@@ -67,6 +67,15 @@ class Row:
         return self.lease.state == LeaseState.QUEUED
 
     @property
+    def stopped(self) -> bool:
+        return self.lease.state == LeaseState.STOPPED
+
+    @property
+    def may_stop(self) -> bool:
+        """Whether something would be left of it: only what lies on its volume is."""
+        return self.active and self.lease.volume_id is not None
+
+    @property
     def over(self) -> bool:
         return self.lease.state in ENDING
 
@@ -141,15 +150,18 @@ class Row:
 
     @property
     def release_verb(self) -> str:
-        return {"queued": "Leave the queue", "active": "Release and stop charging"}.get(
-            self.lease.state, "Release"
-        )
+        words = {
+            "queued": "Leave the queue",
+            "active": "Release and stop charging",
+            "stopped": "Release for good",
+        }
+        return words.get(self.lease.state, "Release")
 
 
 def loaded(leases: LeaseQuerySet) -> LeaseQuerySet:
     """Load with the leases what their rows show, in two queries however many they are."""
     held = Allocation.objects.order_by("held_at", "gpu_id", "placement")
-    return leases.select_related("offering__gpu_model", "project").prefetch_related(
+    return leases.select_related("offering__gpu_model", "project", "volume").prefetch_related(
         Prefetch("allocations", queryset=held)
     )
 
@@ -158,7 +170,7 @@ def rows(leases: Iterable[Lease], *, currency: str, now: datetime) -> list[Row]:
     """Turn loaded leases into rows: three queries more, whatever their number."""
     listed = list(leases)
     price = prices.at(now, currency=currency, offerings={lease.offering_id for lease in listed})
-    ran = [lease.pk for lease in listed if lease.active_at]
+    ran = [lease.pk for lease in listed if lease.ever_active]
     cost = spend.costs(ran, now=now) if ran else {}
     places = positions([lease for lease in listed if lease.state == LeaseState.QUEUED])
     return [

@@ -16,6 +16,7 @@ WORDS = {
     S.RELEASING: "Stopped",
     S.RELEASED: "Released",
     S.QUEUED: "Queued again",
+    S.STOPPING: "Stopped",
     S.FAILED: "Failed",
 }
 WHY = {
@@ -62,6 +63,8 @@ def note(step: Transition) -> str:
             return step.cause.rpartition("/")[2].strip()
         case S.ACTIVE:
             return "verified"
+        case S.STOPPING:
+            return "nothing is charged from then on"
         case S.RELEASING:
             return WHY.get(EndReason(step.reason), "")
         case _:
@@ -91,6 +94,14 @@ def ahead(row: Row, now: datetime) -> list[Dot]:
             if lease.ends_at is None:
                 return [running]
             return [running, Dot("Stops", at=lease.ends_at, left=lease.ends_at - now, when="next")]
+        case S.STOPPING:
+            return [
+                Dot("Now", note=lease.progress.get("text", "shutting down"), when="now"),
+                Dot("Kept", note="its volume stays, its slice is free again", when="next"),
+            ]
+        case S.STOPPED:
+            kept = Dot("Kept", took=now - lease.at, note="nothing is charged", when="now")
+            return [kept, Dot("Started", note="whenever you say", when="next")]
         case S.RELEASING:
             return [
                 Dot("Now", note=lease.progress.get("text", "shutting down"), when="now"),

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from billing.portal import catalogue, home, invoices, launch, lease, leases, queue, spend
+from billing.portal import catalogue, home, invoices, launch, lease, leases, queue, spend, volumes
 
 urlpatterns = [
     path("", home.home, name="home"),
@@ -13,6 +13,10 @@ urlpatterns = [
     path("leases/<str:pk>/row/", lease.row, name="lease-row"),
     path("leases/<str:pk>/extend/", lease.extend, name="lease-extend"),
     path("leases/<str:pk>/release/", lease.release, name="lease-release"),
+    path("leases/<str:pk>/stop/", lease.stop, name="lease-stop"),
+    path("leases/<str:pk>/start/", lease.start, name="lease-start"),
+    path("volumes/", volumes.volumes, name="volumes"),
+    path("volumes/<str:pk>/delete/", volumes.delete, name="volume-delete"),
     path("queue/", queue.queue, name="queue"),
     path("spend/", spend.spend, name="spend"),
     path("invoices/", invoices.invoices, name="invoices"),

@@ -43,6 +43,9 @@ CHOICES = (
 )
 
 
+NEW = "new"  # a volume that is made along with the lease
+
+
 @dataclass
 class Wish:
     """The form as it was filled in: every value as written, and an error for each that cannot be meant."""
@@ -57,6 +60,8 @@ class Wish:
     command: str
     env: str  # NAME=value, a line each
     keys: str  # a public key each line
+    volume: str  # the id of one, NEW, or nothing
+    gib: str  # of a new one
     lasts: str
     until: str
     errors: dict[str, str] = field(default_factory=dict)
@@ -79,6 +84,7 @@ class Wish:
             workload=self.runs,
             env=self._env(),
             ssh_keys=[line.strip() for line in self.keys.splitlines() if line.strip()],
+            volume="" if self.volume == NEW else self.volume,
         )
 
     def _count(self) -> int:
@@ -122,6 +128,8 @@ def read(request: PageRequest, asked: QueryDict) -> Wish:
         command=asked.get("command", "")[:2000],
         env=asked.get("env", "")[:LONGEST_TEXT],
         keys=asked.get("ssh_keys", "")[:LONGEST_TEXT],
+        volume=asked.get("volume", "")[:40],
+        gib=asked.get("gib", "50").strip()[:9],
         lasts=asked.get("lasts", FIRST).strip(),
         until=asked.get("until", "").strip(),
     )

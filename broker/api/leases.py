@@ -1,4 +1,4 @@
-"""Leases: asked for, read, named, extended, released."""
+"""Leases: asked for, read, named, extended, stopped and started, released."""
 
 import re
 from typing import Any
@@ -24,7 +24,7 @@ from broker.api.serializers import (
 )
 from broker.domain.states import EndReason, LeaseState
 from broker.models import Allocation, Lease, Transition
-from broker.services.leases import ending, growing, naming, placing
+from broker.services.leases import ending, growing, naming, placing, stopping
 from broker.services.leases.request import Wanted, enqueue, look_up
 from broker.services.leases.standing import positions
 from ports.database import batched
@@ -65,6 +65,8 @@ class Leases(Etagged, ListModelMixin, TenantViewSet):
         "destroy": "leases.write",
         "release": "leases.write",
         "extend": "leases.write",
+        "stop": "leases.write",
+        "start": "leases.write",
     }
 
     def get_queryset(self) -> QuerySet[Lease]:
@@ -142,6 +144,27 @@ class Leases(Etagged, ListModelMixin, TenantViewSet):
         lease = self.get_object()
         self.allow(lease.project.path)
         return self._release(lease)
+
+    @extend_schema(request=None, responses={202: LeaseOut})
+    @action(detail=True, methods=["post"])
+    @idempotent()
+    def stop(self, request_: Request, pk: str) -> Response:
+        """Take it off its card and keep its volume: nothing after this second is charged until it is started."""
+        lease = self.get_object()
+        self.allow(lease.project.path)
+        stopping.stop(lease, actor=self.request.actor, now=self.now)
+        return self.tagged(lease, status=202)
+
+    @extend_schema(request=None, responses={202: LeaseOut})
+    @action(detail=True, methods=["post"])
+    @idempotent()
+    def start(self, request_: Request, pk: str) -> Response:
+        """Queue it again once it is stopped, for what is left of its time, as far as quotas allow."""
+        lease = self.get_object()
+        self.allow(lease.project.path)
+        started = stopping.start(lease, actor=self.request.actor, now=self.now)
+        self.places = positions([started])
+        return self.tagged(started, status=202)
 
     @extend_schema(request=Extension, responses={200: LeaseOut})
     @action(detail=True, methods=["post"])

@@ -59,6 +59,12 @@ class LeaseWanted(Strict):
     workload = serializers.ChoiceField(choices=list(TEMPLATES), allow_blank=True, default="")
     env = Variables(default=dict)
     ssh_keys = serializers.ListField(child=Line(max_length=LONGEST_KEY), max_length=MOST_KEYS, default=list)
+    volume = serializers.CharField(
+        max_length=40,
+        allow_blank=True,
+        default="",
+        help_text="The id of a volume of the project that no lease has.",
+    )
     tags = Tags(default=dict)
 
 
@@ -85,6 +91,7 @@ class Spec(serializers.Serializer[Lease]):
     workload = serializers.CharField()
     env_names = serializers.ListField(child=serializers.CharField())
     ssh_keys = serializers.ListField(child=serializers.CharField())
+    volume = serializers.CharField(allow_null=True)
     tags = serializers.DictField(child=serializers.CharField())
 
 
@@ -149,6 +156,7 @@ class LeaseOut(serializers.Serializer[Lease]):
                 "workload": lease.workload,
                 "env_names": sorted(lease.env),
                 "ssh_keys": lease.ssh_keys,
+                "volume": lease.volume_id,
                 "tags": lease.tags,
             },
             "status": {
@@ -225,7 +233,7 @@ class QueueEntryOut(serializers.Serializer[Lease]):
     project = serializers.CharField(source="project_id")
     offering = serializers.CharField(source="offering_id")
     quantity = serializers.IntegerField()
-    since = serializers.DateTimeField(source="created_at")
+    since = serializers.DateTimeField(source="queues_since")
     position = serializers.SerializerMethodField()
     waiting = serializers.SerializerMethodField()
     waits_for = serializers.CharField()

@@ -7,9 +7,11 @@ from broker.api.fleet import Clusters, Gpus, Nodes
 from broker.api.leases import Leases
 from broker.api.offerings import GpuModels, Offerings
 from broker.api.queue import QueueEntries
+from broker.api.volumes import Volumes
 
 router = SimpleRouter(trailing_slash=False, use_regex_path=False)
 router.register("leases", Leases, "api-lease")
+router.register("volumes", Volumes, "api-volume")
 router.register("queue-entries", QueueEntries, "api-queue-entry")
 router.register("events", Events, "api-event")
 router.register("offerings", Offerings, "api-offering")

@@ -50,6 +50,14 @@ class Isolation(StrEnum):
     NONE = "none"
 
 
+class VolumeState(StrEnum):
+    """Whether a volume is there to be used; whether a lease has it is the lease's to say."""
+
+    READY = "ready"
+    DELETING = "deleting"  # what clusters keep of it is being taken away
+    DELETED = "deleted"  # and is proven gone
+
+
 class PriceClass(StrEnum):
     """On what terms capacity is sold."""
 

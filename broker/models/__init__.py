@@ -14,8 +14,9 @@ from broker.models.layouts import LayoutChange, LayoutStep
 from broker.models.leases import Lease, StaleLease
 from broker.models.offerings import Offering, OfferingState
 from broker.models.orphans import Installation, Orphan, our_mark
-from broker.models.simulated import SimulatedNode, SimulatedPod
+from broker.models.simulated import SimulatedNode, SimulatedPod, SimulatedVolume
 from broker.models.transitions import Transition
+from broker.models.volumes import Volume
 
 __all__ = [
     "Allocation",
@@ -40,7 +41,9 @@ __all__ = [
     "Orphan",
     "SimulatedNode",
     "SimulatedPod",
+    "SimulatedVolume",
     "StaleLease",
     "Transition",
+    "Volume",
     "our_mark",
 ]

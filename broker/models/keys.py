@@ -29,6 +29,10 @@ def allocation_id() -> str:
     return ids.new("alc")
 
 
+def volume_id() -> str:
+    return ids.new("vol")
+
+
 def layout_change_id() -> str:
     return ids.new("lch")
 

@@ -12,6 +12,7 @@ from broker.models.keys import ID_LENGTH, lease_id
 from broker.models.moving import move
 from broker.models.offerings import Offering
 from broker.models.transitions import Transition
+from broker.models.volumes import Volume
 from tenants.models import Project
 from tenants.models.tenants import Tenant, TenantOwned
 from tenants.services.actors import SYSTEM, Actor
@@ -48,6 +49,10 @@ class Lease(TenantOwned):
     workload = models.CharField(max_length=20, blank=True, default="", db_default="")  # empty: by its image
     env = models.JSONField(default=dict, db_default={})  # may hold secrets: only names of it are shown
     ssh_keys = models.JSONField(default=list, db_default=[])
+    # Mounted at its home; the lease has it, stopped or not, until it is over.
+    volume = models.ForeignKey(
+        Volume, on_delete=models.PROTECT, null=True, db_index=False, related_name="leases"
+    )
     tags = models.JSONField(default=dict)
 
     state = models.CharField(max_length=12, default=LeaseState.REQUESTED.value)
@@ -59,7 +64,11 @@ class Lease(TenantOwned):
     waits_for = models.CharField(max_length=300, blank=True, default="")  # why it queues, in one sentence
 
     created_at = models.DateTimeField()
-    active_at = models.DateTimeField(null=True)
+    waits_since = models.DateTimeField(null=True)  # in the queue, when that is not since it was asked for
+    active_at = models.DateTimeField(null=True)  # since when, if it is; once it is over, the last time
+    spent_s = models.PositiveIntegerField(
+        default=0, db_default=0
+    )  # of being active before it was last stopped
     seen_at = models.DateTimeField(null=True)  # the last proof that it was there: nothing later is charged
     ended_at = models.DateTimeField(null=True)
     end_reason = models.CharField(max_length=20, default=EndReason.NONE.value)
@@ -86,6 +95,11 @@ class Lease(TenantOwned):
                 condition=Q(state__in=[s.value for s in LeaseState]), name="lease_state_known"
             ),
             models.CheckConstraint(condition=Q(quantity__gte=1), name="lease_wants_something"),
+            models.UniqueConstraint(
+                fields=["tenant", "volume"],
+                condition=~Q(state=LeaseState.RELEASED.value) & Q(volume__isnull=False),
+                name="volume_of_one_lease",
+            ),
         ]
         indexes = [
             models.Index(fields=["tenant", "-id"], name="lease_newest_first"),
@@ -103,6 +117,14 @@ class Lease(TenantOwned):
     @property
     def settled(self) -> bool:
         return LeaseState(self.state) in SETTLED
+
+    @property
+    def queues_since(self) -> datetime:
+        return self.waits_since or self.created_at
+
+    @property
+    def ever_active(self) -> bool:
+        return self.active_at is not None or self.spent_s > 0
 
     def move(
         self,

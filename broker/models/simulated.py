@@ -16,6 +16,19 @@ class SimulatedPod(models.Model):
         return self.name
 
 
+class SimulatedVolume(models.Model):
+    """What a simulated cluster keeps of a volume, and which order wrote to it last."""
+
+    name = models.CharField(primary_key=True, max_length=80)
+    size_gib = models.PositiveIntegerField()
+    made_at = models.DateTimeField()
+    last_used_by = models.CharField(max_length=80, blank=True, default="")
+    gone_at = models.DateTimeField(null=True)
+
+    def __str__(self) -> str:
+        return self.name
+
+
 class SimulatedNode(models.Model):
     """How a node is cut, what it was last told to become, and what its next attempts will suffer from."""
 

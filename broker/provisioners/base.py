@@ -25,6 +25,16 @@ class Slice:
 
 
 @dataclass(frozen=True)
+class Kept:
+    """A volume, as much of it as its cluster must know."""
+
+    id: str
+    size_gib: int
+    tenant_id: str = ""
+    project_id: str = ""
+
+
+@dataclass(frozen=True)
 class Order:
     """Everything a provisioner needs to make one lease real. The name is its own for ever: it carries the fence."""
 
@@ -50,6 +60,7 @@ class Order:
     isolation: str = ""
     price_class: str = ""
     frozen: str = ""  # why nothing is asked of that cluster
+    volume: Kept | None = None  # mounted at its home, and kept when the order is removed
     paid_until: datetime | None = None  # nothing runs on after this, even if nobody is left to stop it
 
 
@@ -99,6 +110,9 @@ class Provisioner(Protocol):
 
     def remove_named(self, name: str, *, now: datetime) -> None:
         """Take down what belongs to no lease."""
+
+    def remove_volume(self, volume: Kept, *, now: datetime) -> Observation:
+        """Delete a volume with all that is on it; GONE only once that is confirmed, PENDING until then."""
 
 
 def order_name(lease_id: str, generation: int) -> str:

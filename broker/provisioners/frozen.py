@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from broker.provisioners.base import Observation, Order, Unanswered
+from broker.provisioners.base import Kept, Observation, Order, Unanswered
 
 
 class FrozenProvisioner:
@@ -24,6 +24,9 @@ class FrozenProvisioner:
         raise self._waits()
 
     def remove_named(self, name: str, *, now: datetime) -> None:
+        raise self._waits()
+
+    def remove_volume(self, volume: Kept, *, now: datetime) -> Observation:
         raise self._waits()
 
     def _waits(self) -> Unanswered:

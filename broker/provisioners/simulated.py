@@ -13,8 +13,8 @@ from django.db.backends.postgresql.psycopg_any import Jsonb
 from django.db.models import Q
 
 from broker.domain.workloads import BATCH
-from broker.models import Gpu, Health, Node, NodeState, SimulatedPod
-from broker.provisioners.base import Observation, Order, Seen
+from broker.models import Gpu, Health, Node, NodeState, SimulatedPod, SimulatedVolume
+from broker.provisioners.base import Kept, Observation, Order, Seen
 from ports.chance import Chance
 
 # Makes the pod or returns the one that is there, in one round trip.
@@ -43,6 +43,8 @@ class SimulatedProvisioner:
             "slow": order.image.startswith("slow/"),
         }
         (pod,) = SimulatedPod.objects.raw(MAKE, made)
+        if order.volume:
+            self._keep(order, order.volume, now)
         return self._look(order, pod, now)
 
     def observe(self, order: Order, *, now: datetime) -> Observation:
@@ -57,6 +59,26 @@ class SimulatedProvisioner:
 
     def remove_named(self, name: str, *, now: datetime) -> None:
         self._remove(name, now)
+
+    def remove_volume(self, volume: Kept, *, now: datetime) -> Observation:
+        kept = SimulatedVolume.objects.filter(name=volume.id).first()
+        if kept is None:
+            return Observation(Seen.GONE)
+        if kept.gone_at is None:
+            delete_s = Chance(f"delete {volume.id}").lognormal(DELETE_S, SPREAD) / settings.SIMULATED_SPEED
+            kept.gone_at = now + timedelta(seconds=delete_s)
+            kept.save(update_fields=["gone_at"])
+        if kept.gone_at > now:
+            left = (kept.gone_at - now).total_seconds()
+            return Observation(Seen.PENDING, "being deleted", again_in_s=left)
+        kept.delete()
+        return Observation(Seen.GONE)
+
+    def _keep(self, order: Order, volume: Kept, now: datetime) -> None:
+        """Make the volume at its first use; who writes to it is kept, so that a later order finds the earlier's."""
+        made = {"size_gib": volume.size_gib, "made_at": now}
+        SimulatedVolume.objects.get_or_create(name=volume.id, defaults=made)
+        SimulatedVolume.objects.filter(name=volume.id).update(last_used_by=order.name)
 
     def _remove(self, name: str, now: datetime) -> Observation:
         pod = SimulatedPod.objects.filter(name=name).first()

@@ -29,10 +29,19 @@ def simulated() -> Provisioner:
 
 def provisioner_of(order: Order) -> Provisioner:
     """Return the provisioner of the cluster an order was placed in."""
-    if order.frozen:
-        return FrozenProvisioner(order.frozen)
-    path = settings.PROVISIONERS.get(order.provisioner)
-    return _of_cluster(path, order.cluster) if path else simulated()
+    return _of(order.cluster, order.provisioner, order.frozen)
+
+
+def provisioner_at(cluster: Cluster) -> Provisioner:
+    """Return the provisioner of a cluster, for what belongs to no order."""
+    return _of(cluster.pk, cluster.provisioner, cluster.frozen)
+
+
+def _of(cluster_id: str, name: str, frozen: str) -> Provisioner:
+    if frozen:
+        return FrozenProvisioner(frozen)
+    path = settings.PROVISIONERS.get(name)
+    return _of_cluster(path, cluster_id) if path else simulated()
 
 
 def by_cluster() -> list[tuple[str | None, Provisioner]]:

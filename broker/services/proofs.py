@@ -77,7 +77,7 @@ CLAIMS = (
         SELECT q.id FROM tenants_quota q
           LEFT JOIN (tenants_project p JOIN broker_lease l ON l.project_id = p.id AND l.state <> 'released')
             ON q.project_id = ANY(p.path)
-         WHERE q.kind <> 'gpu_seconds' GROUP BY q.id
+         WHERE q.kind NOT IN ('gpu_seconds', 'storage') GROUP BY q.id
         HAVING q.used <> coalesce(sum((l.quota_uses -> q.kind ->> 'amount')::bigint), 0)
          UNION ALL
         SELECT q.id FROM tenants_quota q JOIN (
@@ -86,6 +86,11 @@ CLAIMS = (
                   WHERE l.state <> 'released' GROUP BY 1, 2) h
             ON h.quota = q.id AND h.counted_in = q.window_start
          WHERE q.kind = 'gpu_seconds' AND q.used < h.taken
+         UNION ALL
+        SELECT q.id FROM tenants_quota q
+          LEFT JOIN (tenants_project p JOIN broker_volume v ON v.project_id = p.id AND v.state <> 'deleted')
+            ON q.project_id = ANY(p.path)
+         WHERE q.kind = 'storage' GROUP BY q.id HAVING q.used <> coalesce(sum(v.size_gib), 0)
         """,
     ),
     Claim(

@@ -1,13 +1,13 @@
 """Quotas of a project's whole path, taken and given back by conditional UPDATEs that PostgreSQL checks."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from broker.models import Lease
 from ports import database
-from tenants.models import QuotaKind
+from tenants.models import Project, QuotaKind
 from tenants.services.quotas import window_of as window_of
 from tenants.services.refusals import Fix, QuotaExceeded
 
@@ -61,6 +61,37 @@ WITH parts AS (
 )
 UPDATE tenants_quota q SET used = q.used - u.amount FROM uses u WHERE q.id = u.id
 """
+# A stopped lease keeps of its GPU-hours what it used, counted against what was taken first, and nothing else:
+# resumed, it takes what it lacks, as an extended one does.
+SET_ASIDE = """
+WITH held AS (SELECT quota_uses #> '{gpu_seconds}' AS use FROM broker_lease WHERE id = %(lease)s),
+parts AS (
+  SELECT part, number, (part ->> 1)::bigint AS amount,
+         sum((part ->> 1)::bigint) OVER (PARTITION BY part ->> 0 ORDER BY number) - (part ->> 1)::bigint AS earlier
+    FROM held, jsonb_array_elements(use -> 'parts') WITH ORDINALITY AS p(part, number)
+), windows AS (
+  SELECT key, value::bigint AS amount, sum(value::bigint) OVER (ORDER BY key) - value::bigint AS earlier
+    FROM held, jsonb_each_text(use -> 'windows') AS w(key, value)
+), kept AS (
+  SELECT (SELECT jsonb_agg(jsonb_set(part, '{1}', to_jsonb(least(amount, %(used)s - earlier))) ORDER BY number)
+            FROM parts WHERE earlier < %(used)s) AS parts,
+         (SELECT jsonb_object_agg(key, least(amount, %(used)s - earlier))
+            FROM windows WHERE earlier < %(used)s) AS windows
+)
+UPDATE broker_lease l
+   SET quota_uses = CASE WHEN held.use IS NULL THEN '{}' ELSE jsonb_build_object('gpu_seconds', jsonb_build_object(
+         'amount', least((held.use ->> 'amount')::bigint, %(used)s),
+         'parts', coalesce(kept.parts, '[]'), 'windows', coalesce(kept.windows, '{}'))) END
+  FROM held, kept WHERE l.id = %(lease)s
+"""
+# Every quota on the path has it: taken when the volume was made, or counted when the quota was.
+GIVE_ROOM_BACK = """
+WITH on_path AS (
+  SELECT id FROM tenants_quota WHERE kind = 'storage' AND project_id = ANY(%(path)s::text[])
+   ORDER BY array_position(%(path)s::text[], project_id::text) FOR NO KEY UPDATE
+)
+UPDATE tenants_quota q SET used = q.used - %(gib)s FROM on_path p WHERE p.id = q.id
+"""
 
 
 @dataclass(frozen=True)
@@ -98,20 +129,12 @@ def ask(lease: Lease, wanted: Mapping[QuotaKind, int], *, now: datetime) -> Call
     more = {kind: amount for kind, amount in more.items() if amount > 0}
     window, cursor = window_of(now), database.prepared()
     if more:
-        asked: dict[str, Any] = {
-            "kinds": [str(kind) for kind in more],
-            "amounts": list(more.values()),
-            "path": lease.project.path,
-            "window": window,
-        }
-        cursor.execute(TAKE, asked)
+        cursor.execute(TAKE, _asked(more, lease.project, window))
 
     def judge() -> None:
         with cursor:
             rows = [QuotaRow(*row) for row in cursor.fetchall()] if more else []
-        for row in rows:
-            if not row.taken:
-                raise _refusal(lease, row)
+        _all_taken(rows, lease.project_id)
         for kind in more:
             use = lease.quota_uses.setdefault(str(kind), {"amount": 0, "parts": []})
             use["amount"] = wanted[kind]
@@ -136,9 +159,46 @@ def give_back(lease: Lease, *, used_unit_seconds: int) -> None:
         cursor.execute(GIVE_BACK, {"lease": lease.pk, "used": used_unit_seconds})
 
 
+def set_aside(lease: Lease, *, used_unit_seconds: int) -> None:
+    """Return what a lease that was stopped held; it remembers the GPU-hours it used."""
+    give_back(lease, used_unit_seconds=used_unit_seconds)
+    with database.prepared() as cursor:
+        cursor.execute(SET_ASIDE, {"lease": lease.pk, "used": used_unit_seconds})
+    lease.refresh_from_db(fields=["quota_uses"])
+
+
+def take_room(project: Project, gib: int, *, now: datetime) -> None:
+    """Take room for a volume from every quota on the project's path, or raise QuotaExceeded."""
+    with database.prepared() as cursor:
+        cursor.execute(TAKE, _asked({QuotaKind.STORAGE: gib}, project, window_of(now)))
+        rows = [QuotaRow(*row) for row in cursor.fetchall()]
+    _all_taken(rows, project.pk)
+
+
+def give_room_back(project: Project, gib: int) -> None:
+    with database.prepared() as cursor:
+        cursor.execute(GIVE_ROOM_BACK, {"path": project.path, "gib": gib})
+
+
+def _asked(amounts: Mapping[QuotaKind, int], project: Project, window: datetime) -> dict[str, Any]:
+    return {
+        "kinds": [str(kind) for kind in amounts],
+        "amounts": list(amounts.values()),
+        "path": project.path,
+        "window": window,
+    }
+
+
+def _all_taken(rows: Iterable[QuotaRow], project_id: str) -> None:
+    for row in rows:
+        if not row.taken:
+            raise _refusal(project_id, row)
+
+
 SHOWN: dict[str, tuple[str, int, str]] = {
     QuotaKind.UNITS: ("concurrent units", 1000, "units"),
     QuotaKind.GPU_SECONDS: ("GPU-hours this month", 3_600_000, "unit hours"),
+    QuotaKind.STORAGE: ("volumes", 1, "GiB"),
     QuotaKind.BURN: ("burn rate", 1_000_000_000, "per hour"),
 }
 
@@ -151,9 +211,13 @@ def shown(kind: str, amount: int) -> str:
     return text if hundredths % 100 == 0 else f"{text}.{hundredths % 100:02d}".rstrip("0")
 
 
-def _refusal(lease: Lease, row: QuotaRow) -> QuotaExceeded:
+MEND = {QuotaKind.STORAGE.value: "Ask for a smaller volume, delete one, or ask an owner to raise the quota."}
+MEND_ANY = "Ask for a smaller slice or a shorter time, release a lease, or ask an owner to raise the quota."
+
+
+def _refusal(project_id: str, row: QuotaRow) -> QuotaExceeded:
     name, _, unit = SHOWN[row.kind]
-    where = "this project" if row.project_id == lease.project_id else "a project above this one"
+    where = "this project" if row.project_id == project_id else "a project above this one"
     free = max(row.limit - row.used, 0)
     extra: dict[str, Any] = {
         "quota": {"id": row.id, "kind": row.kind, "used": row.used, "limit": row.limit, "asked": row.asked}
@@ -161,10 +225,6 @@ def _refusal(lease: Lease, row: QuotaRow) -> QuotaExceeded:
     return QuotaExceeded(
         f"The quota of {where} for {name} is {shown(row.kind, row.limit)} {unit}; {shown(row.kind, row.used)} are"
         f" in use, {shown(row.kind, free)} free, and this asks for {shown(row.kind, row.asked)}.",
-        fix=Fix(
-            "Ask for a smaller slice or a shorter time, release a lease, or ask an owner to raise the quota.",
-            "GET",
-            "/api/v1/quota-usage",
-        ),
+        fix=Fix(MEND.get(row.kind, MEND_ANY), "GET", "/api/v1/quota-usage"),
         **extra,
     )

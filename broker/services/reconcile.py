@@ -16,8 +16,9 @@ from broker.provisioners.base import Observation, Order, Seen, Unanswered
 from broker.services import clusters
 from broker.services.capacity import pool_of
 from broker.services.layouts import stepping
-from broker.services.leases import ending, growing, leaving, placing
+from broker.services.leases import ending, growing, leaving, placing, stopping
 from broker.services.leases.orders import order_of
+from broker.services.volumes import mounting
 from ports import doorbell
 from tenants.services.walls import as_sweep, as_tenant
 
@@ -30,6 +31,8 @@ MOST_PLACES = 12  # that a lease is given before somebody should ask what is the
 SILENT = timedelta(seconds=45)  # then a lease that never began there tries another cluster
 LOST_AFTER = timedelta(seconds=30)  # how long a node may be silent before its leases end
 S = LeaseState
+AT_WORK = (S.PROVISIONING, S.ACTIVE, S.STOPPING, S.RELEASING)  # something of it is in its cluster
+GOING = (S.STOPPING, S.RELEASING)
 Hint = tuple[str, str, str]  # task, subject, tenant
 
 
@@ -49,7 +52,7 @@ def step(lease_id: str, tenant_id: str, *, now: datetime) -> None:
         if lease.state == S.PROVISIONING and lease.tries >= DEADLY:
             _give_up(lease, f"{lease.tries} workers in a row died on it", now)
             return
-        order = _claim(lease, now) if lease.state in (S.PROVISIONING, S.RELEASING, S.ACTIVE) else None
+        order = _claim(lease, now) if lease.state in AT_WORK else None
     if order is not None:
         _work(lease, order, now)
     elif lease.state == S.QUEUED:
@@ -103,7 +106,7 @@ def _work(lease: Lease, order: Order, now: datetime) -> None:
             # Not so when its agent was faster and has made it active, as we would have.
             if (lease.state, state) != (S.PROVISIONING, S.ACTIVE):
                 doorbell.ring("broker.step", lease.pk, tenant_id=lease.tenant_id, now=now)
-        if lease.seq == seq or lease.state == S.RELEASING:  # the other steps give the claim back themselves
+        if lease.seq == seq or lease.state in GOING:  # the other steps give the claim back themselves
             Lease.objects.filter(pk=lease.pk, claimed_until=now + CLAIM).update(claimed_until=None, tries=0)
     if lease.state == S.QUEUED:
         leaving.step(lease.pk, lease.tenant_id, now=now)
@@ -115,7 +118,7 @@ def _work(lease: Lease, order: Order, now: datetime) -> None:
 def _act(lease: Lease, order: Order, now: datetime) -> Observation:
     """Ask the cluster for what the lease's state wants; no transaction is open."""
     provisioner = clusters.provisioner_of(order)
-    acts = {S.PROVISIONING: provisioner.ensure, S.RELEASING: provisioner.remove}
+    acts = {S.PROVISIONING: provisioner.ensure, **dict.fromkeys(GOING, provisioner.remove)}
     try:
         return acts.get(S(lease.state), provisioner.observe)(order, now=now)
     except Unanswered as silence:
@@ -142,6 +145,8 @@ def _apply(lease: Lease, observation: Observation, now: datetime) -> None:
             _give_up(lease, f"not ready within {settings.PROVISION_TIMEOUT_S} s: {observation.text}", now)
         case S.RELEASING, Seen.GONE:
             ending.finish(lease, now=now)
+        case S.STOPPING, Seen.GONE:  # and nothing else: what is not proven gone may still write to its volume
+            stopping.rest(lease, now=now)
         case S.RELEASING, Seen.LOST if now - lease.at > LOST_AFTER:
             ending.finish(lease, now=now)
         case S.ACTIVE, Seen.PENDING if not ending.is_over(lease, now - LOST_AFTER):
@@ -192,6 +197,7 @@ def _activate(lease: Lease, observation: Observation, now: datetime) -> None:
         progress={},
         tries=0,
     )
+    mounting.in_use(lease, now=now)
     growing.ring_at(ends_at, lease, now=now)
 
 

@@ -161,6 +161,7 @@ class QuotaOut(serializers.ModelSerializer[Quota]):
 UNITS = {
     QuotaKind.UNITS: "milli-units; 1000 is one compute slice",
     QuotaKind.GPU_SECONDS: "milli-unit seconds a month",
+    QuotaKind.STORAGE: "GiB of volumes",
     QuotaKind.BURN: "1e-9 currency units an hour",
 }
 

@@ -6,6 +6,7 @@ from decimal import Decimal
 SHOWN: dict[str, tuple[str, int, str]] = {
     "units": ("Units at once", 1000, "units"),
     "gpu_seconds": ("Unit hours a month", 3_600_000, "unit hours"),
+    "storage": ("Volumes", 1, "GiB"),
     "burn": ("Money an hour", 1_000_000_000, "per hour"),
 }
 

@@ -11,6 +11,7 @@ from tenants.models.tenants import TenantOwned
 class QuotaKind(models.TextChoices):
     UNITS = "units"  # slices held at once, weighted: milli-units, 1000 = one compute slice
     GPU_SECONDS = "gpu_seconds"  # unit-seconds asked for in the window: milli-unit seconds
+    STORAGE = "storage"  # GiB of volumes
     BURN = "burn"  # 10⁻⁹ currency units per hour of everything held at once
 
 

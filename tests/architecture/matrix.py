@@ -27,6 +27,7 @@ from billing.models import Invoice, InvoiceLine
 from billing.services import drafts, periods, rating
 from broker.models import LayoutChange, Node, Offering
 from broker.services.leases.request import Wanted, request
+from broker.services.volumes import keeping
 from tenants.domain.roles import Role
 from tenants.models import AuditEvent, Quota, QuotaKind, User
 from tenants.services import invitations, members, quotas, tokens, walls
@@ -149,6 +150,11 @@ def a_lease(world: World) -> str:
     return str(request(wanted, project=world.root, actor=SYSTEM, now=moment()).pk)
 
 
+def a_volume(world: World) -> str:
+    name = f"of the matrix {moment().timestamp()}"
+    return str(keeping.create(project=world.root, name=name, size_gib=1, actor=SYSTEM, now=moment()).pk)
+
+
 def a_node() -> Node:
     an_offering()
     return Node.objects.all()[0]
@@ -185,6 +191,7 @@ THINGS: dict[str, Thing] = {
     "invoice line": in_its_tenant(an_invoice_line),
     "invoice": in_its_tenant(an_invoice),
     "lease": in_its_tenant(a_lease),
+    "volume": in_its_tenant(a_volume),
     "offering": lambda world: str(an_offering().pk),
     "gpu model": lambda world: str(an_offering().gpu_model_id),
     "cluster": lambda world: str(a_node().cluster_id),
@@ -289,6 +296,15 @@ ROWS: dict[str, Row] = {
     ),
     "api/v1/leases/<str:pk>/release": api("leases", thing="lease", POST=WORKERS),
     "api/v1/leases/<str:pk>/extend": api("leases", thing="lease", POST=WORKERS),
+    "api/v1/leases/<str:pk>/stop": api("leases", thing="lease", POST=WORKERS),
+    "api/v1/leases/<str:pk>/start": api("leases", thing="lease", POST=WORKERS),
+    "api/v1/volumes": api(
+        "leases",
+        GET=ALL,
+        POST=WORKERS,
+        body=lambda w: {"name": f"new-{moment().timestamp()}", "project": w.root.pk, "size_gib": 1},
+    ),
+    "api/v1/volumes/<str:pk>": api("leases", thing="volume", GET=ALL, DELETE=WORKERS),
     "api/v1/leases/<str:pk>/transitions": api("leases", thing="lease", GET=ALL),
     "api/v1/leases/<str:pk>/allocations": api("leases", thing="lease", GET=ALL),
     "api/v1/queue-entries": api("leases", GET=ALL),
@@ -327,6 +343,10 @@ ROWS: dict[str, Row] = {
     "leases/<str:pk>/": page(thing="lease", GET=ALL),
     "leases/<str:pk>/row/": page(thing="lease", GET=ALL),
     "leases/<str:pk>/extend/": page(thing="lease", GET=WORKERS, POST=WORKERS),
+    "leases/<str:pk>/stop/": page(thing="lease", GET=WORKERS, POST=WORKERS),
+    "leases/<str:pk>/start/": page(thing="lease", GET=WORKERS, POST=WORKERS),
+    "volumes/": page(GET=ALL, POST=WORKERS),
+    "volumes/<str:pk>/delete/": page(thing="volume", GET=WORKERS, POST=WORKERS),
     "leases/<str:pk>/release/": page(thing="lease", GET=WORKERS, POST=WORKERS),
     "queue/": page(GET=ALL),
     "spend/": page(GET=ALL),

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from broker.models import Cluster, Lease
-from broker.provisioners.base import Order, Seen, order_name
+from broker.provisioners.base import Kept, Order, Seen, order_name
 from broker.provisioners.hands import Machine
 from broker.provisioners.kubernetes import transport
 from broker.provisioners.kubernetes.cluster import Way
@@ -296,15 +296,18 @@ def without_room(installed: Installation, kubeconfig: dict[str, Any]) -> None:
 
 
 def with_a_volume(installed: Installation, kubeconfig: dict[str, Any]) -> None:
-    """Make a lease with a volume, twice."""
+    """Make a lease with a volume, twice, and delete the volume."""
     lease = live(installed, "card")
+    kept = Kept(some_id("vol"), 1, lease.tenant_id, lease.project_id)
     spec = replace(
-        lease_spec(ordered(lease)), lease_id=some_id("lse"), volumes=(VolumeSpec(some_id("vol"), 1, "/data"),)
+        lease_spec(ordered(lease)), lease_id=some_id("lse"), volumes=(VolumeSpec(kept.id, 1, "/data"),)
     )
     api = Transport(lambda: kubeconfig).within(20)
     owner = make_anchor(api, DevicePluginDriver(MODELS), spec)
     for _ in range(2):
         make_children(api, DevicePluginDriver(MODELS), spec, anchor_uid=owner.metadata.uid)
+    seen = clusters.provisioner_of(ordered(lease)).remove_volume(kept, now=datetime.now(UTC))
+    assert seen.seen is Seen.PENDING
     end(installed, lease)
 
 

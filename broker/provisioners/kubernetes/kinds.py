@@ -53,6 +53,7 @@ STATEFUL_SET = Kind("apps/v1", "StatefulSet", "statefulsets")
 DEPLOYMENT = Kind("apps/v1", "Deployment", "deployments")
 JOB = Kind("batch/v1", "Job", "jobs")
 EVENT = Kind("v1", "Event", "events")
+CLAIM = Kind("v1", "PersistentVolumeClaim", "persistentvolumeclaims")
 NODE_LEASE = Kind("coordination.k8s.io/v1", "Lease", "leases")
 
 KINDS: tuple[Kind, ...] = (
@@ -69,7 +70,7 @@ KINDS: tuple[Kind, ...] = (
     Kind("v1", "ServiceAccount", "serviceaccounts"),
     Kind("v1", "ResourceQuota", "resourcequotas"),
     Kind("v1", "LimitRange", "limitranges"),
-    Kind("v1", "PersistentVolumeClaim", "persistentvolumeclaims"),
+    CLAIM,
     EVENT,
     Kind("apps/v1", "ReplicaSet", "replicasets"),
     Kind("batch/v1", "CronJob", "cronjobs"),

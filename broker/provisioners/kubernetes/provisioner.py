@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 
 import structlog
 
-from broker.provisioners.base import Observation, Order, Seen, Unanswered
+from broker.provisioners.base import Kept, Observation, Order, Seen, Unanswered
 from broker.provisioners.kubernetes import labels, refusals
 from broker.provisioners.kubernetes.cluster import Way, way_into
 from broker.provisioners.kubernetes.drivers.base import Unfit
@@ -37,6 +37,7 @@ from broker.provisioners.kubernetes.render.lease import stamp
 from broker.provisioners.kubernetes.spec import LeaseSpec
 from broker.provisioners.kubernetes.specs import lease_spec
 from broker.provisioners.kubernetes.transport import Api
+from broker.provisioners.kubernetes.volumes import remove_claim
 from ports import clock
 
 log = structlog.get_logger(__name__)
@@ -132,6 +133,13 @@ class KubernetesProvisioner:
                     )
                 else:
                     _delete(api, kind, thing)
+
+    def remove_volume(self, volume: Kept, *, now: datetime) -> Observation:
+        with self._asking(now) as api:
+            if left := remove_claim(api, volume, installation=self._way_in.installation):
+                return left
+            self._make_sure(api)
+            return Observation(Seen.GONE)
 
     @contextmanager
     def _asking(self, now: datetime | None = None) -> Iterator[Api]:

@@ -4,6 +4,7 @@ from broker.domain.states import Isolation, PriceClass
 from broker.domain.workloads import Workload, template_for
 from broker.provisioners.base import Order
 from broker.provisioners.kubernetes.spec import LeaseSpec, OfferingSpec, ProjectSpec, RouteSpec, SliceSpec
+from broker.provisioners.kubernetes.volumes import mounted
 
 
 def lease_spec(order: Order, installation: str = "") -> LeaseSpec:
@@ -26,6 +27,7 @@ def lease_spec(order: Order, installation: str = "") -> LeaseSpec:
             ssh_keys=order.ssh_keys,
         ),
         access_token=order.access_token,
+        volumes=mounted(order.volume, order.workload or template_for(order.image)),
         slices=tuple(
             SliceSpec(
                 node=each.host,

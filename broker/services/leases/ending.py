@@ -13,7 +13,7 @@ from tenants.services.actors import SYSTEM, Actor
 from tenants.services.refusals import Refused
 
 TRIES = 5
-MAY_EXPIRE = {LeaseState.QUEUED, LeaseState.PROVISIONING, LeaseState.ACTIVE}
+MAY_EXPIRE = {LeaseState.QUEUED, LeaseState.PROVISIONING, LeaseState.ACTIVE, LeaseState.STOPPED}
 
 
 class AlreadyOver(Refused):
@@ -63,7 +63,7 @@ def release(
 
 
 def end_of_term(lease: Lease) -> datetime | None:
-    """Return when a lease must end as things stand: before it is active only a fixed date ends it."""
+    """Return when a lease must end as things stand: while it is not active only a fixed date ends it."""
     return lease.ends_at if lease.active_at else lease.end_date
 
 
@@ -77,11 +77,8 @@ def _release(
     lease: Lease, *, reason: EndReason, now: datetime, actor: Actor, cause: str, at: datetime | None
 ) -> None:
     held = LeaseState(lease.state) in HOLDS_CAPACITY
-    moment = min(at or now, now)  # a cluster's clock may be ahead of ours: what is yet to come is not charged
-    if lease.ends_at:  # whoever looks late: nothing after its end is charged
-        moment = min(moment, lease.ends_at)
-    if lease.seen_at and Condition.UNREACHABLE in lease.conditions:  # nor after its last proof of life
-        moment = min(moment, lease.seen_at)
+    # A cluster's clock may be ahead of ours: what is yet to come is not charged.
+    moment = last_moment(lease, min(at or now, now))
     lease.move(
         LeaseState.RELEASING,
         now=moment,
@@ -109,6 +106,15 @@ def _release(
         finish(lease, now=now)
 
 
+def last_moment(lease: Lease, at: datetime) -> datetime:
+    """Return until when a lease is charged that ends or stops then."""
+    if lease.ends_at:  # whoever looks late: nothing after its end is charged
+        at = min(at, lease.ends_at)
+    if lease.seen_at and Condition.UNREACHABLE in lease.conditions:  # nor after its last proof of life
+        at = min(at, lease.seen_at)
+    return at
+
+
 def finish(lease: Lease, *, now: datetime) -> None:
     """Give capacity and quota back once nothing of the lease is on the cluster, and wake the queue."""
     lease.move(
@@ -132,8 +138,8 @@ def finish(lease: Lease, *, now: datetime) -> None:
 
 def used_unit_seconds(lease: Lease) -> int:
     """Return milli-unit seconds of being active, as the GPU-hours quota counts them."""
-    if lease.active_at is None or lease.ended_at is None:
-        return 0
-    seconds = int((lease.ended_at - lease.active_at.replace(microsecond=0)).total_seconds())
+    seconds = lease.spent_s
+    if lease.active_at is not None and lease.ended_at is not None:
+        seconds += max(int((lease.ended_at - lease.active_at.replace(microsecond=0)).total_seconds()), 0)
     asked: int = lease.quota_uses.get("gpu_seconds", {"amount": 0})["amount"]
-    return min(max(seconds, 0) * lease.quantity * lease.offering.milli_units, asked)
+    return min(seconds * lease.quantity * lease.offering.milli_units, asked)

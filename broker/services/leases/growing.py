@@ -52,10 +52,11 @@ def extend(lease: Lease, *, more_s: int, actor: Actor, now: datetime) -> Lease:
     lease.max_duration_s += more_s
     if lease.end_date:
         lease.end_date += more
-    gates.pass_all(lease, now=now)
+    if lease.state != LeaseState.STOPPED:  # which passes them when it is started again
+        gates.pass_all(lease, now=now)
     if lease.active_at:
         lease.ends_at = end_of(lease, lease.active_at)
-    elif lease.state == LeaseState.QUEUED:
+    elif lease.state in (LeaseState.QUEUED, LeaseState.STOPPED):
         lease.due_at = lease.end_date
     lease.version = F("version") + 1
     lease.save(update_fields=["max_duration_s", "end_date", "ends_at", "due_at", "quota_uses", "version"])
@@ -76,8 +77,9 @@ def extend(lease: Lease, *, more_s: int, actor: Actor, now: datetime) -> Lease:
 
 
 def end_of(lease: Lease, active_at: datetime) -> datetime:
-    """Return when a lease that became active then must end: its duration or its date, whichever is first."""
-    by_duration = active_at.replace(microsecond=0) + timedelta(seconds=lease.max_duration_s)
+    """Return when a lease that became active then must end: what is left of its duration, or its date."""
+    left = timedelta(seconds=lease.max_duration_s - lease.spent_s)
+    by_duration = active_at.replace(microsecond=0) + left
     return min(by_duration, lease.end_date) if lease.end_date else by_duration
 
 

@@ -12,6 +12,7 @@ from broker.provisioners.base import Seen, Unanswered
 from broker.services import clusters
 from broker.services.capacity import Card, pool_of
 from broker.services.leases.orders import order_of
+from broker.services.volumes import mounting
 from ports import doorbell
 from tenants.services.walls import as_tenant
 
@@ -24,6 +25,7 @@ Hint = tuple[str, str, str]
 def leave(lease: Lease, *, now: datetime) -> None:
     """Let a lease go on without the places it has. Inside its tenant's transaction."""
     lease.allocations.filter(released_at=None, leaving_since=None).update(leaving_since=now)
+    mounting.leave(lease)
     doorbell.ring("broker.leave", lease.pk, tenant_id=lease.tenant_id, now=now, after_s=SOON_S)
 
 

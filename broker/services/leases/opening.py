@@ -11,10 +11,10 @@ from tenants.services.actors import Actor
 OPEN = """
 WITH lease AS (
   INSERT INTO broker_lease (id, tenant_id, project_id, offering_id, name, quantity, same_node, image, command, tags,
-         workload, env, ssh_keys, state, seq, at, generation, conditions, progress, waits_for, created_at,
+         workload, env, ssh_keys, volume_id, state, seq, at, generation, conditions, progress, waits_for, created_at,
          end_reason, max_duration_s, end_date, quota_uses, requested_by, requested_by_label, due_at, tries, version)
   VALUES (%(id)s, %(tenant)s, %(project)s, %(offering)s, %(name)s, %(quantity)s, %(same_node)s, %(image)s,
-         %(command)s, %(tags)s, %(workload)s, %(env)s, %(ssh_keys)s, 'queued', 1, %(at)s, 1, '{}', '{}', '',
+         %(command)s, %(tags)s, %(workload)s, %(env)s, %(ssh_keys)s, %(volume)s, 'queued', 1, %(at)s, 1, '{}', '{}', '',
          %(created_at)s, 'none', %(max_duration_s)s, %(end_date)s, %(quota_uses)s, %(by)s, %(by_label)s,
          %(end_date)s, 0, 1)
 )
@@ -50,6 +50,7 @@ def open_queued(lease: Lease, *, actor: Actor) -> None:
                 "workload": lease.workload,
                 "env": Jsonb(lease.env),
                 "ssh_keys": Jsonb(lease.ssh_keys),
+                "volume": lease.volume_id,
                 "at": lease.at,
                 "created_at": lease.created_at,
                 "max_duration_s": lease.max_duration_s,

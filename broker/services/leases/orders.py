@@ -7,7 +7,7 @@ from django.utils.crypto import salted_hmac
 
 from broker.domain.gpu_models import NOTIONAL_GRID
 from broker.models import Allocation, Lease
-from broker.provisioners.base import Order, Slice, order_name
+from broker.provisioners.base import Kept, Order, Slice, order_name
 from broker.services.leases import growing
 
 TOKEN_LENGTH = 40
@@ -46,8 +46,15 @@ def order_of(lease: Lease, *, generation: int | None = None) -> Order:
         profile=lease.offering.profile,
         isolation=lease.offering.isolation,
         price_class=lease.offering.price_class,
+        volume=_kept(lease),
         paid_until=lease.ends_at or growing.end_of(lease, lease.at + soon),
     )
+
+
+def _kept(lease: Lease) -> Kept | None:
+    if lease.volume is None:
+        return None
+    return Kept(lease.volume.pk, lease.volume.size_gib, lease.tenant_id, lease.project_id)
 
 
 def _slice(held: Allocation) -> Slice:

@@ -9,11 +9,13 @@ import structlog
 from django.db import DataError, IntegrityError, connection, transaction
 from django.db.backends.postgresql.psycopg_any import NumericRange
 from django.db.models import F
+from django.db.models.functions import Coalesce
 
 from broker.domain.states import LeaseState
 from broker.models import Allocation, Gpu, Lease, Offering, StaleLease
 from broker.services.capacity import Card, Pool, Seating, cards_of, could_ever_fit, pool_of, seat
 from broker.services.leases import leaving
+from broker.services.volumes import mounting
 from ports import doorbell
 from tenants.services.walls import as_sweep, as_tenant
 
@@ -40,8 +42,9 @@ class Waiting:
     offering_id: str
     quantity: int
     same_node: bool
-    created_at: datetime
+    since: datetime
     waits_for: str
+    volume_id: str | None  # it may have to go where that lies, and nobody elsewhere waits behind it
 
     @property
     def wants(self) -> Wants:
@@ -69,7 +72,7 @@ def serve(pool: Pool, *, now: datetime) -> int:
         if reason is not None and reason != entry.waits_for:
             with as_tenant(entry.tenant_id):
                 _say([entry.lease_id], reason)
-        if now - entry.created_at > PATIENCE and entry.shape not in impossible:
+        if now - entry.since > PATIENCE and entry.shape not in impossible and not entry.volume_id:
             offering = Offering.objects.get(pk=entry.offering_id)
             if _may_land(entry, offering):
                 _hold_back(queue[number:], behind=f"{entry.quantity} × {offering.label}")
@@ -103,7 +106,7 @@ def _try(entry: Waiting, hopeless: dict[Wants, str], now: datetime) -> bool:
         if place(lease, now=now):
             doorbell.ring("broker.step", lease.pk, tenant_id=lease.tenant_id, now=now)
             return True
-        if lease.generation == 1:  # one that was turned away is choosier than its like
+        if lease.generation == 1 and not lease.volume_id:  # others are choosier than their like
             hopeless[entry.wants] = lease.waits_for
         return False
 
@@ -111,10 +114,11 @@ def _try(entry: Waiting, hopeless: dict[Wants, str], now: datetime) -> bool:
 def waiting(pool: Pool) -> list[Waiting]:
     """Return a pool's queue, oldest first."""
     model, region = pool
-    columns = ("id", "tenant_id", "offering_id", "quantity", "same_node", "created_at", "waits_for")
+    columns = ("id", "tenant_id", "offering_id", "quantity", "same_node", "since", "waits_for", "volume_id")
     with as_sweep():
         queue = Lease.objects.filter(state="queued", offering__gpu_model=model, offering__region=region)
-        return [Waiting(*row) for row in queue.order_by("created_at", "id").values_list(*columns)[:BATCH]]
+        rows = queue.annotate(since=Coalesce("waits_since", "created_at")).order_by("since", "id")
+        return [Waiting(*row) for row in rows.values_list(*columns)[:BATCH]]
 
 
 OLDER = """
@@ -127,7 +131,7 @@ SELECT EXISTS (
 def is_first(lease: Lease) -> bool:
     """Tell whether nobody of any tenant has waited longer for a card of its pool."""
     with connection.cursor() as cursor:
-        cursor.execute(OLDER, [*pool_of(lease.offering), lease.created_at, lease.pk])
+        cursor.execute(OLDER, [*pool_of(lease.offering), lease.queues_since, lease.pk])
         return not cursor.fetchone()[0]
 
 
@@ -138,10 +142,11 @@ def place(lease: Lease, *, now: datetime) -> bool:
     one of them have the place, the other looks again.
     """
     for _ in range(TRIES):
-        cards = cards_of(pool_of(lease.offering))
+        where = mounting.home_of(lease)
+        cards = mounting.within(where, cards_of(pool_of(lease.offering)))
         seating = _seat(lease, cards, now)
         if seating is None:
-            lease.waits_for = why_not(lease, cards, now=now)
+            lease.waits_for = why_not(lease, cards, now=now, where=where)
             _say([lease.pk], lease.waits_for)
             return False
         try:
@@ -171,11 +176,12 @@ def _seat(lease: Lease, cards: list[Card], now: datetime) -> Seating | None:
 
 def foresee(lease: Lease) -> None:
     """Let a lease say what placing it now would do, and do nothing."""
-    cards = cards_of(pool_of(lease.offering))
+    where = mounting.home_of(lease)
+    cards = mounting.within(where, cards_of(pool_of(lease.offering)))
     if seat(lease.offering, cards, quantity=lease.quantity, same_node=lease.same_node):
         lease.state = LeaseState.PROVISIONING.value
     else:
-        lease.waits_for = why_not(lease, cards)
+        lease.waits_for = why_not(lease, cards, where=where)
 
 
 def _hold(lease: Lease, seating: Seating, now: datetime) -> bool:
@@ -202,6 +208,7 @@ def _hold(lease: Lease, seating: Seating, now: datetime) -> bool:
         ]
     )
     lease.generation = generation
+    mounting.settle(lease, next(iter(seating.cards.values())).cluster)
     where = ", ".join(sorted({card.where for card in seating.cards.values()}))
     lease.move(
         LeaseState.PROVISIONING,
@@ -223,13 +230,15 @@ def _say(lease_ids: Sequence[str], reason: str) -> None:
     queued.update(waits_for=reason, version=F("version") + 1)
 
 
-def why_not(lease: Lease, cards: Collection[Card], *, now: datetime | None = None) -> str:
-    """Say in one sentence what a request waits for."""
+def why_not(lease: Lease, cards: Collection[Card], *, now: datetime | None = None, where: str = "") -> str:
+    """Say in one sentence what a request waits for, in its region or where its volume lies."""
     if now and seat(lease.offering, cards, quantity=lease.quantity, same_node=lease.same_node):
         return (
             "Waits for another place: the one it was given did not take it. It is tried again in two minutes."
         )
     label, region = lease.offering.label, lease.offering.region
+    if where:
+        region = f"{where}, where its volume lies,"
     if not cards:
         return f"Waits for {label}: no card of this model is in service in {region} now."
     if not any(_cut_for(lease.offering, card) for card in cards):
@@ -237,8 +246,8 @@ def why_not(lease: Lease, cards: Collection[Card], *, now: datetime | None = Non
     free = _most_free(lease, cards)
     if lease.quantity == 1:
         return f"Waits for one free {label}. Every one in {region} is taken; the next release starts it."
-    where = " on one node" if lease.same_node else ""
-    return f"Waits for {lease.quantity} × {label}, free together{where}. {_number(free)} free now."
+    together = " on one node" if lease.same_node else ""
+    return f"Waits for {lease.quantity} × {label}, free together{together}. {_number(free)} free now."
 
 
 def _cut_for(offering: Offering, card: Card) -> bool:

@@ -13,6 +13,7 @@ from broker.services import capacity, gates
 from broker.services.catalogue import profile_of
 from broker.services.leases import vetting
 from broker.services.leases.opening import open_queued
+from broker.services.volumes import mounting
 from ports import database, doorbell
 from tenants.models import Project
 from tenants.services import audit
@@ -53,6 +54,7 @@ class Wanted:
     workload: str = ""  # a template's name; empty: by its image
     env: dict[str, str] = field(default_factory=dict)
     ssh_keys: Sequence[str] = ()
+    volume: str = ""  # the id of one that no other lease has; empty: what it writes goes with it
     tags: dict[str, str] = field(default_factory=dict)
 
 
@@ -69,6 +71,15 @@ def build(
     vetting.check(wanted.workload, wanted.image, wanted.command, wanted.env, wanted.ssh_keys)
     if wanted.quantity > 1:
         _check_gang(wanted, offering)
+    volume = None
+    if wanted.volume:
+        volume = mounting.mountable(
+            wanted.volume,
+            project=project,
+            offering=offering,
+            quantity=wanted.quantity,
+            same_node=wanted.same_node,
+        )
     return Lease(
         tenant_id=project.tenant_id,
         project=project,
@@ -81,6 +92,7 @@ def build(
         workload=wanted.workload,
         env=dict(wanted.env),
         ssh_keys=list(wanted.ssh_keys),
+        volume=volume,
         tags=wanted.tags,
         max_duration_s=wanted.max_duration_s,
         end_date=wanted.end_date,
@@ -104,6 +116,8 @@ def enqueue(
 
     `found` reads the offering when it was asked for already.
     """
+    if wanted.volume:
+        mounting.lock(wanted.volume)
     lease = build(wanted, project=project, actor=actor, now=now, found=found)
     hold_off_new(lease.tenant_id)
     gates.pass_all(lease, now=now)
