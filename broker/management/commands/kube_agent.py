@@ -3,6 +3,7 @@
 A second agent of a cluster waits until the first is gone.
 """
 
+import gc
 import signal
 from threading import Thread
 from typing import Any
@@ -31,6 +32,8 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         cluster = _named(options["cluster"]) if options["cluster"] else None
+        gc.collect()
+        gc.freeze()  # what was imported stays for good: no collection need look at it again
         signal.signal(signal.SIGTERM, self._stop)
         signal.signal(signal.SIGINT, self._stop)
         if cluster:

@@ -64,7 +64,7 @@ class KubernetesProvisioner:
         known = self._known(order, now)
         if known and (seen := self._well(known, self._spec(order), now)):
             return seen
-        with self._asking(now) as api:
+        with self._asking(sure=known is not None) as api:
             try:
                 spec = self._spec(order)
                 if order.name not in self._made and self._make(api, order, spec) and known:
@@ -91,7 +91,7 @@ class KubernetesProvisioner:
         known, spec = self._known(order, now), self._spec(order)
         if known and (seen := self._well(known, spec, now)) and not self._is_unpaid(spec, known.found):
             return seen
-        with self._asking(now) as api:
+        with self._asking(sure=known is not None) as api:
             found = of_order(api, spec)
             if found.anchor is None or found.ends:
                 self._make_sure(api)
@@ -102,7 +102,7 @@ class KubernetesProvisioner:
     def remove(self, order: Order, *, now: datetime) -> Observation:
         self._made.pop(order.name, None)
         known = self._known(order, now)
-        with self._asking(now) as api:
+        with self._asking(sure=known is not None) as api:
             if known and known.well and known.found.anchor:
                 if not known.found.ends:
                     _delete(api, known.found.ref.kind, known.found.anchor)
@@ -124,7 +124,7 @@ class KubernetesProvisioner:
             return sorted(all_of_ours(api, self._way_in.installation))
 
     def remove_named(self, name: str, *, now: datetime) -> None:
-        with self._asking(now) as api:
+        with self._asking() as api:
             for kind, thing in all_of_ours(api, self._way_in.installation).get(name, ()):
                 meta = thing.metadata
                 if kind is POD:
@@ -134,20 +134,15 @@ class KubernetesProvisioner:
                 else:
                     _delete(api, kind, thing)
 
-    def remove_volume(self, volume: Kept, *, now: datetime) -> Observation:
-        with self._asking(now) as api:
-            if left := remove_claim(api, volume, installation=self._way_in.installation):
-                return left
-            self._make_sure(api)
-            return Observation(Seen.GONE)
-
     @contextmanager
-    def _asking(self, now: datetime | None = None) -> Iterator[Api]:
-        """Open the API for one step; a refusal that says nothing about the lease is silence."""
-        memory = self._way_in.memory if now else None
+    def _asking(self, *, sure: bool = False) -> Iterator[Api]:
+        """Open the API for one step; a refusal that says nothing about the lease is silence.
+
+        `sure` is whoever knows by the agent that it is still the cluster that joined.
+        """
         try:
             api = self._way_in.transport.within()
-            if clock.monotonic() >= self._sure_until and not (memory and now and memory.fresh_at(now)):
+            if not sure and clock.monotonic() >= self._sure_until:
                 self._make_sure(api)
             yield api
         except refusals.Denied as error:

@@ -19,6 +19,7 @@ from urllib3.exceptions import HTTPError
 from broker.provisioners.base import Unanswered
 from broker.provisioners.kubernetes import objects
 from broker.provisioners.kubernetes.kinds import Kind, Manifest, Ref, ref_of
+from broker.provisioners.kubernetes.pace import Pace
 from broker.provisioners.kubernetes.refusals import Denied, Missing, Throttled, refusal
 from ports import chance, clock
 
@@ -77,6 +78,7 @@ class Transport:
         self._kubeconfig, self._connecting = kubeconfig, connecting
         self._connection: Connection | None = None
         self._pid = 0
+        self.pace = Pace()
 
     def within(self, seconds: float = ANSWER_S) -> "Api":
         """Return the API for a few calls that together take at most this long."""
@@ -208,8 +210,10 @@ class Api:
         """
         pause, renewed = BACK_OFF_S, False
         while True:
+            left = self._left()
+            self.transport.pace.take(self.ends)
             try:
-                with self._open(method, path, query, body, content_type, accept, self._left()) as response:
+                with self._open(method, path, query, body, content_type, accept, left) as response:
                     answer = Answer(response.status, response.read(), response.headers)
             except Unanswered as silence:
                 self._rest(_backed_off(pause), silence)
@@ -223,6 +227,8 @@ class Api:
                 renewed = True
             elif answer.status in AGAIN:
                 asked = _retry_after(answer.headers)
+                if isinstance(error, Throttled):
+                    self.transport.pace.slow_down(asked)
                 if asked:
                     error = Throttled(str(error), again_in_s=asked)
                 # Never before it said; a little after, so that not all come back at once.
