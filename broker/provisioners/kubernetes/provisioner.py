@@ -134,6 +134,13 @@ class KubernetesProvisioner:
                 else:
                     _delete(api, kind, thing)
 
+    def remove_volume(self, volume: Kept, *, now: datetime) -> Observation:
+        with self._asking() as api:
+            if left := remove_claim(api, volume, installation=self._way_in.installation):
+                return left
+            self._make_sure(api)
+            return Observation(Seen.GONE)
+
     @contextmanager
     def _asking(self, *, sure: bool = False) -> Iterator[Api]:
         """Open the API for one step; a refusal that says nothing about the lease is silence.
