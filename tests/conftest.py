@@ -19,6 +19,9 @@ from tests import ground, tally
 from tests.chart.processes import box
 from tests.cluster.behaviours import outcomes
 from tests.controlplane import binaries as controlplane
+from tests.controlplane.fixtures import _whole as _whole
+from tests.controlplane.fixtures import brittle_control_plane as brittle_control_plane
+from tests.controlplane.fixtures import brittle_nodes as brittle_nodes
 from tests.controlplane.fixtures import control_plane as control_plane
 from tests.controlplane.fixtures import gpu_nodes as gpu_nodes
 from tests.controlplane.fixtures import namespace as namespace
@@ -38,7 +41,7 @@ from tests.database import (
 from tests.database import worker_database
 
 HERE = Path(__file__).parent
-CLUSTERS = {"control_plane", "own_control_plane"}
+CLUSTERS = {"control_plane", "own_control_plane", "brittle_control_plane"}
 IS_WORKER = "PYTEST_XDIST_WORKER" in os.environ
 # A busy machine is not a failure; `timeout` ends what hangs.
 settings.register_profile("house", deadline=None)

@@ -172,7 +172,7 @@ def test_a_migration_that_fails_stops_the_installation(
     control_plane.api.create({**quota, "spec": {"hard": {"pods": "0"}}})
     with pytest.raises(Refused, match="migrate"):
         command(
-            "install", str(CHART), "--timeout", "10s", values={**ADDRESS, "migrate": {"timeoutSeconds": 30}}
+            "install", str(CHART), "--timeout", "3s", values={**ADDRESS, "migrate": {"timeoutSeconds": 30}}
         )
     assert control_plane.api.items(f"/apis/apps/v1/namespaces/{home}/deployments") == []
     command("uninstall")

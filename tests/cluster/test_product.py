@@ -58,13 +58,17 @@ class Installation:
         """Let the workers work, in real time, until a lease is in a state."""
         end = clock.monotonic() + seconds
         while clock.monotonic() < end:
-            self.life.clock.at = datetime.now(UTC)
-            self.life.run(0)
+            self.pass_on()
             lease = fresh(lease)
             if lease.state == state:
                 return lease
-            clock.sleep(0.05)
         raise AssertionError(f"{lease.state}, not {state}: {lease.progress} {lease.waits_for}")
+
+    def pass_on(self) -> None:
+        """Let a moment of real time pass, and the workers work."""
+        clock.sleep(0.05)
+        self.life.clock.at = datetime.now(UTC)
+        self.life.run(0)
 
     def ours(self, kind: str) -> list[dict[str, Any]]:
         mine = f"gpubroker.dev/project={self.home.project.pk}"

@@ -11,6 +11,8 @@ from tests.controlplane.nodes import Nodes
 from tests.controlplane.plane import ControlPlane
 
 OwnControlPlane = Callable[..., ControlPlane]
+# Played kubelets do not say again that a pod is ready once its node was believed dead, as real ones do.
+PATIENT = Options(node_lease_s=60, node_grace_s=120)
 
 
 @pytest.fixture(scope="session")
@@ -25,6 +27,28 @@ def own_control_plane() -> Iterator[OwnControlPlane]:
     """Start clusters of the test's own, for what stops or kills their parts."""
     with ExitStack() as running:
         yield lambda options=None: running.enter_context(ControlPlane(options or Options()))
+
+
+@pytest.fixture(scope="session")
+def _whole() -> Iterator[ControlPlane]:
+    with ControlPlane(PATIENT) as plane:
+        yield plane
+
+
+@pytest.fixture
+def brittle_control_plane(_whole: ControlPlane) -> Iterator[ControlPlane]:
+    """Lend this worker's second cluster, whose parts may be killed and stopped; mended for the next test."""
+    yield _whole
+    _whole.mend()
+
+
+@pytest.fixture
+def brittle_nodes(brittle_control_plane: ControlPlane) -> Iterator[Nodes]:
+    """Add nodes to the cluster that may be broken."""
+    fleet = Nodes(brittle_control_plane.api, f"node-{secrets.token_hex(4)}")
+    yield fleet
+    brittle_control_plane.mend()
+    fleet.clear()
 
 
 @pytest.fixture

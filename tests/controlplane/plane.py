@@ -142,6 +142,15 @@ class ControlPlane:
         if name == API:
             self._await(API, self._api_ready)
 
+    def mend(self) -> None:
+        """Have every part run again, whatever was done to it."""
+        for name, process in list(self.processes.items()):
+            process.send(signal.SIGCONT)
+            if not process.alive:
+                self.run(name)
+        self._await(ETCD, lambda: self._answers(f"http://{LOCAL}:{self.places.etcd}/health"))
+        self._await(API, self._api_ready)
+
     def stop(self) -> None:
         """Stop what runs, the last part first, and forget everything."""
         for process in reversed(self.processes.values()):

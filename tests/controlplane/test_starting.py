@@ -27,10 +27,11 @@ def test_all_five_parts_are_up_within_six_seconds(own_control_plane: OwnControlP
     assert len(cluster.processes) == 5
 
 
-def test_two_clusters_at_once_share_no_port_and_no_object(own_control_plane: OwnControlPlane) -> None:
-    first, second = own_control_plane(), own_control_plane()
-    first.api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "only-here"}})
-    assert second.api.find("/api/v1/namespaces/only-here") is None
+def test_two_clusters_at_once_share_no_port_and_no_object(
+    control_plane: ControlPlane, own_control_plane: OwnControlPlane, namespace: str
+) -> None:
+    first, second = control_plane, own_control_plane()
+    assert second.api.find(f"/api/v1/namespaces/{namespace}") is None
     systems = [one.api.get("/api/v1/namespaces/kube-system")["metadata"]["uid"] for one in (first, second)]
     assert systems[0] != systems[1]
 
@@ -44,14 +45,14 @@ def test_stopping_leaves_no_process_and_no_file() -> None:
     assert not cluster.folder.exists()
 
 
-@pytest.mark.cluster
-def test_a_taken_port_is_said_in_the_parts_own_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    with ControlPlane() as cluster:
-        taken = cluster.places.api
-        ports = iter((plane.free_port(), plane.free_port(), taken, *(plane.free_port() for _ in range(3))))
-        monkeypatch.setattr(plane, "free_port", lambda: next(ports))
-        with pytest.raises(NotStarted, match="kube-apiserver ended"), ControlPlane():
-            pass
+def test_a_taken_port_is_said_in_the_parts_own_words(
+    control_plane: ControlPlane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken = control_plane.places.api
+    ports = iter((plane.free_port(), plane.free_port(), taken, *(plane.free_port() for _ in range(3))))
+    monkeypatch.setattr(plane, "free_port", lambda: next(ports))
+    with pytest.raises(NotStarted, match="kube-apiserver ended"), ControlPlane():
+        pass
 
 
 def test_what_is_not_built_says_how_to_build_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
