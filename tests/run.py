@@ -45,8 +45,8 @@ def workers() -> list[str]:
 
 
 def cluster_workers() -> list[str]:
-    """Use two at most: each has a control plane of its own, and mostly waits for it."""
-    return ["-n", "2"] if workers() else []
+    """Use two at most: each has control planes of its own, starts them once for a whole file, and mostly waits."""
+    return ["-n", "2", "--dist", "loadfile"] if workers() else []
 
 
 def run(*arguments: str, **env: str) -> int:
@@ -83,7 +83,9 @@ def everything() -> int:
 
 def main(only: str) -> int:
     """Run a part as asked, or everything."""
-    return run(*selection(only)) if only else everything()
+    if only:
+        return run(*selection(only), *(cluster_workers() if only == "cluster" else []))
+    return everything()
 
 
 if __name__ == "__main__":
