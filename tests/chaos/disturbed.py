@@ -83,6 +83,17 @@ class Disturbed:
             assert time.monotonic() < end, "nobody waits"
             time.sleep(0.02)
 
+    @contextmanager
+    def heard(self, part: str, words: str, *, within_s: float = 30) -> Iterator[None]:
+        """Do something, and wait until a part of the product has said these words because of it."""
+        log = self.running.data / "logs" / f"{part}.log"
+        before = log.stat().st_size
+        yield
+        end = time.monotonic() + within_s
+        while words not in (said := log.read_bytes()[before:].decode(errors="replace")):
+            assert time.monotonic() < end, f"{part} never said {words}: {said[-2000:]}"
+            time.sleep(0.05)
+
     def tidy(self) -> None:
         """Release whatever is left, and wait until it is gone."""
         end = time.monotonic() + 60

@@ -32,8 +32,8 @@ def test_a_silent_valkey_keeps_no_request_waiting(here: Disturbed) -> None:
     os.kill(valkey, signal.SIGSTOP)  # takes connections, never answers
     try:
         intents = [here.intent() for _ in range(4)]
-        answers = [here.ask(intent) for intent in intents]
-        time.sleep(6)  # longer than the relay waits for an answer
+        with here.heard("relay", "relay waits"):
+            answers = [here.ask(intent) for intent in intents]
         answers.append(here.ask(late := here.intent()))
     finally:
         os.kill(valkey, signal.SIGCONT)
@@ -79,8 +79,8 @@ def test_a_worker_told_to_end_finishes_what_it_is_at(here: Disturbed) -> None:
     with here.locked("broker_simulatedpod"):
         here.ask(intent)
         here.until_someone_waits()
-        os.kill(worker, signal.SIGTERM)
-        time.sleep(1)
+        with here.heard("worker", "Warm shutdown"):
+            os.kill(worker, signal.SIGTERM)
         assert worker in processes(), "it left its work behind"
     end = time.monotonic() + 10
     while worker in processes():
@@ -99,8 +99,8 @@ def test_what_a_worker_cannot_finish_in_time_another_one_does(here: Disturbed) -
     with here.locked("broker_simulatedpod"):
         here.ask(intent)
         here.until_someone_waits()
-        os.kill(worker, signal.SIGTERM)
-        time.sleep(0.5)
+        with here.heard("worker", "Warm shutdown"):
+            os.kill(worker, signal.SIGTERM)
         os.kill(worker, signal.SIGQUIT)  # the grace is over
         here.nemesis.main("worker", other_than=worker)
     took = here.until(intent, "active", within_s=60)

@@ -27,7 +27,7 @@ asking, may_go_on = Event(), Event()
 def stop_halfway(lease: Lease, *, now: datetime) -> None:
     """A gate between the product's two: it waits until somebody else has gone as far as they can."""
     asking.set()
-    may_go_on.wait(10)
+    assert may_go_on.wait(60)
 
 
 @pytest.fixture
@@ -37,9 +37,14 @@ def life(own_database: OwnDatabase) -> Iterator[Life]:
 
 
 def wait_until_somebody_waits() -> None:
-    for _ in range(200):
+    """Wait until a session of this test's own database stands before a lock: others have theirs on this server."""
+    end = time.monotonic() + 30
+    while time.monotonic() < end:
         with connection.cursor() as cursor:
-            cursor.execute("SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)")
+            cursor.execute(
+                "SELECT EXISTS (SELECT FROM pg_stat_activity"
+                " WHERE datname = current_database() AND wait_event_type = 'Lock')"
+            )
             if cursor.fetchone()[0]:
                 return
         time.sleep(0.02)
@@ -66,7 +71,7 @@ def test_one_asks_while_another_gives_back(life: Life, settings: Any) -> None:
         attempt(lambda: life.ask(kestrel, slice_))
 
     def give_back() -> None:
-        asking.wait(10)
+        assert asking.wait(60)
         with as_tenant(kestrel.tenant.pk):
             ending.release(fresh(over), reason=EndReason.BY_TENANT, now=life.now)
 
