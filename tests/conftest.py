@@ -141,8 +141,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Say in one line each what was left out and how to add it; several runs leave that to whoever adds them up."""
-    for line in outcomes.table():
-        terminalreporter.write_line(line)
+    if any(outcomes.folder().iterdir()):
+        for line in outcomes.table():
+            terminalreporter.write_line(line)
     said = [f"left out: tests/{name}: {why}" for name, why in left_out().items()]
     if controlplane.missing():
         said.append(
