@@ -130,10 +130,15 @@ def seconds(world: World, witness: Witness) -> tuple[dict[str, int], int]:
         )
     for step in steps:
         at, began = world.jumps.real(step.at), witness.since.get(step.lease_id)
-        if step.after == "active":
-            early += began is None or began - at > timedelta(seconds=TOLERATED_S)
-        elif step.cause != OWN_WISH:
-            late += at - witness.ran_until(step.lease_id) > timedelta(seconds=TOLERATED_S)
+        if step.after == "active" and (began is None or began - at > timedelta(seconds=TOLERATED_S)):
+            early += 1
+            print(f"{step.lease_id} was active from {at} on, its pod ran from {began} on", flush=True)
+        ended = max(witness.ran_until(step.lease_id), world.jumps.latest(at))
+        if step.before == "active" and step.cause != OWN_WISH and at - ended > timedelta(seconds=TOLERATED_S):
+            late += 1
+            print(
+                f"{step.lease_id} was active until {at}, its pod ran until {ended}: {step.cause}", flush=True
+            )
     wrong = {
         "charged_minus_active_s": kept.charged_minus_active,
         "active_without_place_s": kept.active_without_place,

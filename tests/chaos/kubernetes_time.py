@@ -20,7 +20,7 @@ from tests.controlplane.plane import ControlPlane
 # Until when a lease is paid we write and read ourselves, and nobody else.
 MOMENT = re.compile(rb'(?<!paid-until":)"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)((?:\.\d+)?Z)"')
 WRITTEN = "%Y-%m-%dT%H:%M:%S"
-BYTES = 2**16
+BYTES, LONG_AGO = 2**16, datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass
@@ -49,6 +49,10 @@ class Jumps:
             return ours
         moment, ahead = self._jumped[last]
         return max(ours - ahead, moment)
+
+    def latest(self, real: datetime) -> datetime:
+        """Return when the last jump before a moment was: what ended before it is told as if it had ended after."""
+        return max((moment for moment, _ in self._jumped if moment <= real), default=LONG_AGO)
 
 
 def translated(text: bytes, by: timedelta) -> bytes:

@@ -1,9 +1,11 @@
 """A small installation on a real control plane whose workers, agent and clock a test holds in its hands."""
 
+import heapq
 import random
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from threading import Event, current_thread, main_thread
 from typing import Any, Self
@@ -14,8 +16,9 @@ from broker.domain.mig_configs import alias_of, name_of
 from broker.models import Cluster, Lease, Offering, OfferingState
 from broker.provisioners.kubernetes import transport
 from broker.provisioners.kubernetes.transport import Answer, Api
-from broker.services import catalogue, clusters, joining, knocking
+from broker.services import catalogue, clusters, joining, knocking, orphans, reconcile
 from broker.services.following import Agent
+from broker.services.layouts import stepping
 from ports import clock, doorbell
 from tenants.services.refusals import Refused
 from tenants.services.walls import as_sweep
@@ -55,6 +58,7 @@ STRANGERS: tuple[Object, ...] = (
         "value": 1_000_000,
     },
 )
+Hint = tuple[str, str, str]
 SWEEP_S, SWEEP_ALL_S, AGENT_S = 2.0, 30.0, 0.5
 # With the calls of one step: enough to be asked again, too little to hold ten thousand steps up.
 PATIENCE_S, IN_OUTAGES_S = 2.0, 0.2
@@ -116,7 +120,7 @@ class World:
         self.began = self.life.now
         self._start_agent()
         self.stack.callback(self._stop_agent)
-        self.agent._take_inventory(self.life.now)
+        self._take_inventory()
         catalogue.derive_offerings(now=self.life.now)
         Offering.objects.filter(state=OfferingState.DRAFT).update(state=OfferingState.PUBLISHED)
         prices.publish_all(since=self.life.now - timedelta(hours=1), actor=OPERATOR, now=self.life.now)
@@ -131,6 +135,15 @@ class World:
     def __exit__(self, *_: object) -> None:
         self.stack.close()
         clusters._of_cluster.cache_clear()
+
+    def _take_inventory(self) -> None:
+        """Know the nodes, however long a busy machine takes to tell of them."""
+        for _ in range(120):
+            self.agent.turn(0.5)
+            self.agent._take_inventory(self.life.now)
+            if self.cluster.nodes.count() == len(self.names):
+                return
+        raise AssertionError("the cluster never told its nodes")
 
     def ask(self, image: str, profile: str, **wanted: Any) -> None:
         """Let somebody ask for a lease; what quotas refuse is counted."""
@@ -150,25 +163,45 @@ class World:
 
     def turn(self) -> None:
         """Let a moment pass: the worker does what is rung for, beat sweeps, the agent writes what it saw."""
-        self.standing.at = max(self.standing.at, self.jumps.now)
+        self._now()
         try:
             moment = clock.monotonic()
             if moment >= self._agent_at:
                 self._agent_at = moment + AGENT_S
                 if not self.agent.frozen:
                     self.agent.turn(0.005)
-            self.life.run(0)
+            self._do(self._rung())
             if moment >= self._sweep_at:
                 self._sweep_at = moment + SWEEP_S
-                knocking.knock(self.cluster.pk, now=self.life.now)
-                self.life.sweep()
+                knocking.knock(self.cluster.pk, now=self._now())
+                self._do((*reconcile.due(now=self._now()), *stepping.due(now=self._now())))
             if moment >= self._sweep_all_at:
                 self._sweep_all_at = moment + SWEEP_ALL_S
-                work("broker.sweep_all", "", "", now=self.life.now)
+                self._do(reconcile.all_live())
+                orphans.remove_all(now=self._now())
         except Killed:
             self.killed += 1
             self.fuse.calls = 0
             clusters._of_cluster.cache_clear()  # the next process knows nothing
+
+    def _now(self) -> datetime:
+        """Read the clock, as every task does when it begins."""
+        self.standing.at = max(self.standing.at, self.jumps.now)
+        return self.standing.at
+
+    def _rung(self) -> Iterator[Hint]:
+        """Yield what was rung for until this moment; what that rings for waits for the next turn."""
+        until = self._now()
+        while self.life.hints and self.life.hints[0][0] <= until:
+            yield heapq.heappop(self.life.hints)[2:]
+
+    def _do(self, hints: Iterable[Hint]) -> None:
+        for hint in hints:
+            if hint[0] == "broker.sweep_all":
+                self._do(reconcile.all_live())
+                orphans.remove_all(now=self._now())
+            else:
+                work(*hint, now=self._now())
 
     def out(self, turns: int) -> None:
         """Let a few moments pass in which nobody answers."""

@@ -24,5 +24,7 @@ def test_what_was_before_within_and_after_a_jump_was_really_when_it_was() -> Non
     after = jumps.now
     assert after - before >= HOUR
     assert abs(jumps.real(after) - datetime.now(UTC)) < timedelta(seconds=5)
+    assert jumps.latest(datetime.now(UTC)) == within
+    assert jumps.latest(before) < before - HOUR
     jumps.jump(HOUR)
     assert jumps.real(after) == after - HOUR
