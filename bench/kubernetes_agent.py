@@ -5,12 +5,12 @@
 
 import os
 import sys
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
+from datetime import timedelta
 from pathlib import Path
 from statistics import median, quantiles
+from time import process_time
 from typing import Any
 
 import django
@@ -19,12 +19,12 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 django.setup()
 
 from bench.figures import Figures  # noqa: E402
-from broker.models import ClusterObject, ClusterWatch  # noqa: E402
+from broker.models import Cluster, ClusterObject, ClusterWatch  # noqa: E402
 from broker.provisioners.kubernetes import labels, objects  # noqa: E402
 from broker.provisioners.kubernetes.kinds import POD  # noqa: E402
-from broker.provisioners.kubernetes.objects import read  # noqa: E402
 from broker.provisioners.kubernetes.transport import Transport  # noqa: E402
-from ports import ids  # noqa: E402
+from broker.services import examining  # noqa: E402
+from ports import clock, ids  # noqa: E402
 from tests.controlplane.commands import Options  # noqa: E402
 from tests.controlplane.nodes import GpuNode, Nodes  # noqa: E402
 from tests.controlplane.plane import ADMINISTRATORS, ControlPlane  # noqa: E402
@@ -65,11 +65,11 @@ def fill(plane: ControlPlane, nodes: list[str], count: int) -> None:
 
 def relist(transport: Transport) -> float:
     """Return the CPU seconds of one list of all pods, every one decoded."""
-    began = time.process_time()
-    items, _ = transport.within(60).list_all(POD, labels=labels.OURS)
-    for item in items:
-        read(item, objects.Pod)
-    return time.process_time() - began
+    began = process_time()
+    for page, _ in transport.within(60).pages(POD, labels=labels.OURS):
+        for item in page:
+            objects.narrow(item, objects.Pod)
+    return process_time() - began
 
 
 def resident_mb(pid: int) -> float:
@@ -78,31 +78,42 @@ def resident_mb(pid: int) -> float:
     return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
 
 
+def examined() -> float:
+    """Return how long an examination of the whole cluster takes."""
+    began = clock.monotonic()
+    findings = examining.of_cluster(Cluster.objects.get(name="north"), now=clock.now())
+    print(f"kube_doctor: {len(findings)} findings", file=sys.stderr)
+    return clock.monotonic() - began
+
+
 def changes(plane: ControlPlane, count: int, rate: float) -> Iterator[tuple[str, float]]:
     """Change pods at a steady rate; yield each one's name and when it was asked for."""
 
     def change(number: int) -> tuple[str, float]:
-        asked = time.time()
+        asked = clock.monotonic()
         plane.api.patch(f"{WHERE}/pod-{number}", {"metadata": {"annotations": {"bench": str(asked)}}})
         return f"pod-{number}", asked
 
     with ThreadPoolExecutor(16) as pool:
-        began, asked = time.monotonic(), []
+        began, asked = clock.monotonic(), []
         for number in range(count):
-            time.sleep(max(0.0, began + number / rate - time.monotonic()))
+            clock.sleep(max(0.0, began + number / rate - clock.monotonic()))
             asked.append(pool.submit(change, number))
         yield from (each.result() for each in asked)
-    print(f"{count / (time.monotonic() - began):.0f} changes a second were made", file=sys.stderr)
+    print(f"{count / (clock.monotonic() - began):.0f} changes a second were made", file=sys.stderr)
 
 
 def lag(plane: ControlPlane, count: int) -> list[float]:
     """Return how long after each change was asked for its row had been written."""
     before = ClusterObject.objects.filter(kind="Pod").latest("version").version
+    base, zero = clock.now(), clock.monotonic()  # rows are dated by the database's clock
     asked = dict(changes(plane, count, A_SECOND))
     seen = ClusterObject.objects.filter(kind="Pod", version__gt=before, name__in=asked)
     until(lambda: seen.count() >= count, PATIENCE_S, "every change is written")
     moments = dict(seen.values_list("name", "seen_at"))
-    return [(moments[name] - datetime.fromtimestamp(at, UTC)).total_seconds() for name, at in asked.items()]
+    return [
+        (moments[name] - base - timedelta(seconds=at - zero)).total_seconds() for name, at in asked.items()
+    ]
 
 
 def main() -> None:
@@ -120,7 +131,7 @@ def main() -> None:
         agent = processes.running["agent-north"]
         until(lambda: ClusterWatch.objects.count() == 3, PATIENCE_S, "the agent has listed")
         until(lambda: ClusterObject.objects.count() >= (PODS + NODES) // scale, PATIENCE_S, "and written")
-        time.sleep(5)
+        figures.most("kube_doctor", examined(), unit="s", at_most=10)
         late = quantiles(lag(plane, min(PODS // scale, A_SECOND * SECONDS)), n=100)
         figures.most("watch_lag_p99", late[98], unit="s", at_most=0.25)
         figures.most("agent_memory", resident_mb(agent.popen.pid), unit="MB", at_most=150)

@@ -1,7 +1,8 @@
 """What an agent saw of leases, told to them: most is written down at once, and only the rest rings for a worker."""
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 
 import msgspec
@@ -21,54 +22,75 @@ S = LeaseState
 Concerned = tuple[str, str]  # a lease and its tenant
 
 
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a lease stands in our books."""
+
+    generation: int
+    state: LeaseState
+    pods: int
+    troubled: bool  # something is said about it that may be over
+
+
 def tell(cluster: Cluster, orders: Mapping[str, Concerned], *, now: datetime) -> int:
     """Tell every lease of which an order has changed; return how many. Inside the transaction that keeps the rows."""
     if not orders:
         return 0
-    standing, ranks = _standing(orders)
-    seen = _seen(cluster, ranks, now)
+    leases = _leases({lease_id for lease_id, _ in orders.values()})
+    present = {
+        name: leases[lease_id].pods
+        for name, (lease_id, _) in orders.items()
+        if lease_id in leases and leases[lease_id].generation == order_parts(name)[1]
+    }
+    seen = _seen(cluster, present, now)
     rung = set()
     for name, concerned in sorted(orders.items(), key=lambda each: each[1]):
-        match standing[name], seen.get(name):
-            case (S.PROVISIONING | S.ACTIVE, Observation(seen=Seen.READY | Seen.PENDING) as observation):
-                needs_worker = not reconcile.told(*concerned, order_parts(name)[1], observation, now=now)
-            case S.STOPPING | S.RELEASING, Observation():
-                needs_worker = False  # only once nothing is left of it, which its cluster must confirm
-            case _:
-                needs_worker = True
-        if needs_worker:
+        lease = leases.get(concerned[0])
+        if lease is None:
+            continue  # of nobody, as far as we know: that is the sweep's
+        if name not in present or not _is_told(lease, concerned, seen.get(name), now):
             rung.add(concerned)
     for lease_id, tenant_id in sorted(rung):
         doorbell.ring("broker.step", lease_id, tenant_id=tenant_id, now=now)
     return len(set(orders.values()))
 
 
-def _standing(orders: Mapping[str, Concerned]) -> tuple[dict[str, LeaseState | None], dict[str, int]]:
-    """Return the state of the lease of each order, None where it has gone on without, and how many pods it has."""
-    leases = {lease_id for lease_id, _ in orders.values()}
+def _is_told(lease: Standing, concerned: Concerned, seen: Observation | None, now: datetime) -> bool:
+    """Tell a lease how its order is; False where a worker has to look."""
+    match lease.state, seen:
+        case S.PROVISIONING, Observation(seen=Seen.PENDING, text=""):
+            return True
+        case S.ACTIVE, Observation(seen=Seen.READY) if not lease.troubled:
+            return True
+        case S.PROVISIONING, Observation(seen=Seen.READY | Seen.PENDING):
+            return reconcile.told(*concerned, lease.generation, seen, now=now)
+        case S.STOPPING | S.RELEASING, Observation():
+            return True  # only once nothing is left of it must a worker have that confirmed
+    return False
+
+
+def _leases(ids: Collection[str]) -> dict[str, Standing]:
+    """Return how some leases stand in our books."""
     with as_sweep():
-        rows = Lease.objects.filter(pk__in=leases).values_list("id", "generation", "state", "quantity")
-        books = {pk: (generation, S(state), quantity) for pk, generation, state, quantity in rows}
-        gangs = [pk for pk, (*_, quantity) in books.items() if quantity > 1]
+        rows = Lease.objects.filter(pk__in=ids)
+        found = list(rows.values_list("id", "generation", "state", "quantity", "conditions"))
+        gangs = [pk for pk, _, _, quantity, _ in found if quantity > 1]
         held = Allocation.objects.filter(lease__in=gangs, released_at=None, leaving_since=None)
         nodes = held.values_list("lease").annotate(Count("gpu__node", distinct=True)) if gangs else ()
         pods = dict(nodes)
-    standing: dict[str, LeaseState | None] = {}
-    ranks = {}
-    for name, (lease_id, _) in orders.items():
-        generation, state, _ = books.get(lease_id, (-1, S.RELEASED, 0))
-        standing[name] = state if generation == order_parts(name)[1] else None
-        if standing[name]:
-            ranks[name] = pods.get(lease_id, 1)
-    return standing, ranks
+    return {
+        pk: Standing(generation, S(state), pods.get(pk, 1), bool(conditions))
+        for pk, generation, state, _, conditions in found
+    }
 
 
-def _seen(cluster: Cluster, ranks: Mapping[str, int], now: datetime) -> dict[str, Observation]:
+def _seen(cluster: Cluster, pods_of: Mapping[str, int], now: datetime) -> dict[str, Observation]:
     """Say how some orders are, by the rows; one that nothing is left of is missing from the answer.
 
-    Only what is well is said for certain: what may be an end is left to a worker, who asks the cluster itself.
+    Only what is well is said for certain: what may be an end is left to a worker, who asks the cluster itself. Of
+    what has hardly begun nothing is said: the rest of it is news of its own.
     """
-    there = ClusterObject.objects.filter(cluster=cluster, order_name__in=list(ranks))
+    there = ClusterObject.objects.filter(cluster=cluster, order_name__in=list(pods_of))
     pods, anchors = defaultdict[str, list[Pod]](list), dict[str, Thing]()
     for kind, name, body in there.values_list("kind", "order_name", "body"):
         if kind == POD.name:
@@ -79,12 +101,14 @@ def _seen(cluster: Cluster, ranks: Mapping[str, int], now: datetime) -> dict[str
     found = {}
     for name in {*pods, *anchors}:
         anchor = anchors.get(name)
-        if anchor is None or anchor.metadata.deletion_timestamp:
+        if anchor and anchor.metadata.deletion_timestamp:
             found[name] = Observation(Seen.GONE)
+        elif anchor is None or len(pods[name]) < pods_of[name]:
+            found[name] = Observation(Seen.PENDING)
         elif silent & {pod.spec.node_name for pod in pods[name]}:
             found[name] = Observation(Seen.LOST)
         else:
-            found[name] = observe(pods[name], ranks=ranks[name], now=now)
+            found[name] = observe(pods[name], ranks=pods_of[name], now=now)
     return found
 
 

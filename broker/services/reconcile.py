@@ -73,8 +73,6 @@ def told(lease_id: str, tenant_id: str, generation: int, observation: Observatio
                 case S.PROVISIONING, Seen.PENDING:
                     if observation.text != lease.progress.get("text"):  # the next look is the sweep's
                         _look_again(lease, replace(observation, again_in_s=REST.total_seconds()), now)
-                case S.ACTIVE, Seen.READY if not lease.conditions:
-                    pass
                 case _:
                     return False
     except StaleLease:

@@ -50,13 +50,18 @@ class Audit:
         self._from = self._log.stat().st_size if self._log.exists() else 0
 
     def made(self) -> Counter[tuple[str, str]]:
-        """Count what the broker asked since then: ("get", "pods"), a part of an object as "pods/status"."""
+        """Count what the broker asked since then: ("get", "pods"), a part of an object as "pods/status".
+
+        The pages of one list count as one.
+        """
         counts: Counter[tuple[str, str]] = Counter()
         with self._log.open("rb") as log:
             log.seek(self._from)
             for line in log:
                 if line.endswith(b"\n"):
                     event = json.loads(line)
+                    if "continue=" in event["requestURI"]:
+                        continue
                     what = event.get("objectRef", {})
                     part = f"/{what['subresource']}" if "subresource" in what else ""
                     counts[event["verb"], what.get("resource", event["requestURI"]) + part] += 1

@@ -1,17 +1,20 @@
 """What a cluster itself says of pods, with the moment we heard it: the judge of how long a launch took."""
 
 import threading
-import time
 
 from urllib3.exceptions import HTTPError
 
+from ports import clock
 from tests.controlplane.api import Api, Refused
 
 LEASE = "gpubroker.dev/lease"
 
 
 class Sightings(threading.Thread):
-    """Watches every pod of ours; notes when each lease's was first seen Running, and when it was gone."""
+    """Watches every pod of ours; notes when each lease's was first seen Running, and when it was gone.
+
+    Moments are of `clock.monotonic`, which whoever asked for the lease reads, too.
+    """
 
     def __init__(self, api: Api) -> None:
         super().__init__(daemon=True)
@@ -30,7 +33,7 @@ class Sightings(threading.Thread):
                     if self.over.is_set():
                         return
             except (Refused, HTTPError, OSError, KeyError):  # the server went away: begin anew
-                time.sleep(0.2)
+                clock.sleep(0.2)
 
     def _take(self, event: dict[str, object]) -> None:
         pod = event["object"]
@@ -39,9 +42,9 @@ class Sightings(threading.Thread):
         if lease is None:
             return
         if event["type"] == "DELETED":
-            self.gone.setdefault(lease, time.time())
+            self.gone.setdefault(lease, clock.monotonic())
         elif pod["status"].get("phase") == "Running":
-            self.running.setdefault(lease, time.time())
+            self.running.setdefault(lease, clock.monotonic())
 
     def __enter__(self) -> "Sightings":
         self.start()

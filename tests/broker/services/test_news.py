@@ -96,7 +96,9 @@ def test_what_it_is_at_is_written_once(scene: Scene) -> None:
 
 def test_a_pod_without_its_anchor_makes_nothing_active(scene: Scene) -> None:
     scene.pod(RUNNING)
-    assert (scene.state, scene.rung) == ("provisioning", [scene.step])
+    assert (scene.state, scene.rung) == ("provisioning", [])  # its anchor will be news, too
+    scene.anchor()
+    assert scene.state == "active"
 
 
 def test_a_pod_of_an_anchor_that_ends_makes_nothing_active(scene: Scene) -> None:
@@ -199,6 +201,9 @@ def test_what_somebody_moved_meanwhile_is_left_to_a_worker(
     assert (scene.state, scene.rung) == ("provisioning", [scene.step])
 
 
-def test_news_of_no_lease_of_ours_needs_a_worker(scene: Scene) -> None:
+def test_what_a_worker_is_just_taking_down_is_left_to_it(life: Life) -> None:
+    scene = Scene(life, state=S.ACTIVE)
     ready = Observation(Seen.READY)
-    assert not reconcile.told("lse_unknown", scene.lease.tenant_id, 1, ready, now=scene.life.now)
+    where = scene.lease.tenant_id
+    assert not reconcile.told("lse_unknown", where, 1, ready, now=life.now)
+    assert not reconcile.told(scene.lease.pk, where, scene.lease.generation, ready, now=life.now)

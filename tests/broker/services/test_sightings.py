@@ -1,8 +1,7 @@
 """What an agent saw is kept in any order of arrival, rings only for news, and brings nodes back only when clean."""
 
-from collections.abc import Iterator
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -10,17 +9,22 @@ import pytest
 from broker.models import Cluster, ClusterObject, Node, NodeState
 from broker.services import fencing, sightings
 from broker.services.sightings import Sighting
-from ports import doorbell
 from tests.world import NOW, Life, cards, home, node_of, offering
 
-Rings = list[tuple[str, str, str]]
+Rings = list[tuple[str, str]]
 
 
 @pytest.fixture
-def rings() -> Iterator[Rings]:
-    heard: Rings = []
-    with doorbell.heard_by(lambda task, subject, tenant, at: heard.append((task, subject, tenant))):
-        yield heard
+def rings(monkeypatch: pytest.MonkeyPatch) -> Rings:
+    """Note which leases are told of news."""
+    told: Rings = []
+
+    def tell(cluster: Cluster, orders: dict[str, tuple[str, str]], *, now: datetime) -> int:
+        told.extend(orders.values())
+        return len(orders)
+
+    monkeypatch.setattr(sightings.news, "tell", tell)
+    return told
 
 
 @pytest.fixture
@@ -38,10 +42,10 @@ def gone(sighting: Sighting, version: int) -> Sighting:
     return replace(sighting, version=version, body=None)
 
 
-STEP = ("broker.step", "lse_1", "ten_1")
+STEP = ("lse_1", "ten_1")
 
 
-def test_news_of_a_lease_rings_once_however_much_of_it_there_is(cluster: Cluster, rings: Rings) -> None:
+def test_news_of_a_lease_is_told_once_however_much_of_it_there_is(cluster: Cluster, rings: Rings) -> None:
     assert sightings.note(cluster, [pod("a"), pod("b"), pod("b", 2)], now=NOW) == 1
     assert rings == [STEP]
     assert sightings.note(cluster, [pod("b", 2)], now=NOW) == 0
