@@ -28,9 +28,10 @@ WHY = "the long run's operator"
 
 def hours_pass_in_silence(world: World) -> None:
     """Nobody hears of the cluster for hours: what ends meanwhile ends at its last proof of life, the rest goes on."""
-    began = world.life.now
     ran = {lease.pk for lease in world.leases("active")}
     world.proxy.is_cut, world.patience_s = True, 0.05
+    time.sleep(0.2)  # whatever is on its way arrives
+    began = world.jumps.now
     for _ in range(ASKED):
         world.later(timedelta(hours=HOURS) / ASKED)
     for lease in world.leases():

@@ -220,7 +220,7 @@ STEPS: dict[Step, float] = {
     namespace_is_deleted: 1,
     server_dies: 1.5,
     memory_hangs: 1.5,
-    disasters.seconds_pass: 40,
+    disasters.seconds_pass: 25,
     disasters.minutes_pass: 4,
     disasters.hours_pass_in_silence: 1,
     disasters.is_backed_up: 3,

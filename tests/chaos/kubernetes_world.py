@@ -3,7 +3,7 @@
 import heapq
 import random
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -99,6 +99,7 @@ class World:
 
     def __enter__(self) -> Self:
         self.standing = self.stack.enter_context(clock.standing_at(self.jumps.now))
+        self.stack.enter_context(_milliseconds_of(self.jumps))
         self.life = Life(self.standing)
         self.stack.enter_context(doorbell.heard_by(self.life.hear))
         self.proxy = self.stack.enter_context(Later(self.plane, self.jumps))
@@ -212,11 +213,18 @@ class World:
 
     def later(self, length: timedelta, *, thoroughly: bool = True) -> None:
         """Let so much time pass at once; the beat comes right after it."""
+        self._hear_out()  # what was seen before is known from before
         self.jumps.jump(length)
         self._sweep_at = self._agent_at = 0.0
         if thoroughly:
             self._sweep_all_at = 0.0
         self.turn()
+
+    def _hear_out(self) -> None:
+        self._now()
+        with suppress(Killed):
+            while not self.agent.frozen and (found := self.agent.waiting.batch(0.0)):
+                self.agent.absorb(found, now=self.standing.at)
 
     def kill_agent(self) -> None:
         """Let another agent take over, which knows nothing."""
@@ -268,3 +276,14 @@ class World:
             transport.SILENCE_S = silence
 
         self.stack.callback(undo)
+
+
+@contextmanager
+def _milliseconds_of(jumps: Jumps) -> Iterator[None]:
+    """Let the host's wall clock jump with ours: by it an agent tells how long a pulse was on its way."""
+    real = clock.milliseconds
+    clock.milliseconds = lambda: real() + round(jumps.ahead.total_seconds() * 1000)
+    try:
+        yield
+    finally:
+        clock.milliseconds = real
