@@ -129,14 +129,26 @@ def usable(cards: Collection[Card], isolation: Isolation) -> list[CardView]:
 
 
 def seat(offering: Offering, cards: Collection[Card], *, quantity: int, same_node: bool) -> Seating | None:
-    """Choose seats for a whole request, or None when it does not fit now."""
+    """Choose seats for a whole request, or None when it does not fit now.
+
+    All of a request lies in one cluster: its pods find each other by names that only their own cluster knows.
+    """
     spec, profile = spec_of(offering.gpu_model_id), profile_of(offering)
-    views = usable(cards, Isolation(offering.isolation))
-    seats = choose_gang(views, profile, spec, count=quantity, same_node=same_node)
-    if seats is None:
-        return None
-    taken = {s.gpu for s in seats}
-    return Seating(seats, {card.gpu: card for card in cards if card.gpu in taken})
+    for together in by_cluster(cards) if quantity > 1 else [cards]:
+        views = usable(together, Isolation(offering.isolation))
+        seats = choose_gang(views, profile, spec, count=quantity, same_node=same_node)
+        if seats is not None:
+            taken = {s.gpu for s in seats}
+            return Seating(seats, {card.gpu: card for card in together if card.gpu in taken})
+    return None
+
+
+def by_cluster(cards: Iterable[Card]) -> list[list[Card]]:
+    """Return the cards of each cluster together, the smallest first: the large ones are kept for large requests."""
+    clusters: defaultdict[str, list[Card]] = defaultdict(list)
+    for card in cards:
+        clusters[card.cluster].append(card)
+    return sorted(clusters.values(), key=lambda together: (len(together), together[0].cluster))
 
 
 def preview(offering: Offering, *, quantity: int = 1, same_node: bool = False) -> Seating | None:
@@ -145,7 +157,7 @@ def preview(offering: Offering, *, quantity: int = 1, same_node: bool = False) -
 
 
 def could_ever_fit(offering: Offering, *, quantity: int, same_node: bool, in_service: bool = False) -> int:
-    """Return how many of the offering the pool (or its best node) could hold if it were empty.
+    """Return how many of the offering the best cluster of the pool (or its best node) could hold if it were empty.
 
     `in_service` counts only the cards that may be placed on now, not those that may come back, and as they are cut
     now: a cluster that cuts its nodes anew by itself may else come to hold whatever its cards can be cut into.
@@ -154,15 +166,15 @@ def could_ever_fit(offering: Offering, *, quantity: int, same_node: bool, in_ser
     cards = Gpu.objects.sellable() if in_service else Gpu.objects.all()
     rows = cards.filter(
         gpu_model_id=offering.gpu_model_id, node__cluster__region=offering.region
-    ).values_list("id", "node_id", "layout_policy", "fixed_layout", "node__cluster__recuts")
-    nodes: defaultdict[str, list[CardView]] = defaultdict(list)
-    for gpu, node, policy, layout, recuts in rows:
+    ).values_list(
+        "id", "node_id", "node__cluster_id", "layout_policy", "fixed_layout", "node__cluster__recuts"
+    )
+    together: defaultdict[str, list[CardView]] = defaultdict(list)
+    for gpu, node, cluster, policy, layout, recuts in rows:
         fixed = policy == LayoutPolicy.FIXED and (in_service or not recuts)
         geometry = fixed_geometry(spec, layout) if fixed else None
-        nodes[node].append(CardView(gpu, node, CardState(), geometry))
-    if same_node:
-        return max((PoolIndex(spec, views).how_many_fit(profile) for views in nodes.values()), default=0)
-    return PoolIndex(spec, [view for views in nodes.values() for view in views]).how_many_fit(profile)
+        together[node if same_node else cluster].append(CardView(gpu, node, CardState(), geometry))
+    return max((PoolIndex(spec, views).how_many_fit(profile) for views in together.values()), default=0)
 
 
 def availability(offerings: Iterable[Offering]) -> dict[str, int]:

@@ -93,3 +93,20 @@ def test_offerings_of_several_pools_and_classes_are_told_in_two_queries(
     kestrel = home()
     with as_tenant(kestrel.tenant.pk), django_assert_num_queries(2):  # type: ignore[operator]
         assert sorted(capacity.availability(asked).values()) == [8, 8, 32]
+
+
+def test_a_gang_lies_in_one_cluster_the_smallest_that_holds_it(life: Life) -> None:
+    fleet(
+        Rack("north-1", REGION, MODEL, nodes=1, cards_per_node=4),
+        Rack("north-2", REGION, MODEL, nodes=2, cards_per_node=1),
+        Rack("north-3", REGION, MODEL, nodes=1, cards_per_node=1),
+    )
+    card, kestrel = offering("card"), home()
+
+    def clusters(quantity: int) -> set[str]:
+        with as_tenant(kestrel.tenant.pk):
+            seating = capacity.preview(card, quantity=quantity)
+        return {each.cluster for each in seating.cards.values()} if seating else set()
+
+    assert [clusters(quantity) for quantity in (2, 3, 5)] == [{"north-2"}, {"north-1"}, set()]
+    assert capacity.could_ever_fit(card, quantity=9, same_node=False) == 4

@@ -142,14 +142,12 @@ def test_two_clusters_are_filled_as_one(world: World) -> None:
     assert world.there() == 0
 
 
-def test_a_gang_may_not_span_clusters_unawares(world: World) -> None:
+def test_a_gang_never_spans_clusters(world: World) -> None:
+    """Its pods find each other by names that only one cluster knows."""
     world.stand(GpuNode(cards=1))
     world.stand(GpuNode(cards=1))
     kestrel, what = world.home(), world.offering()
-    gang = None
-    try:
-        gang = world.ask(kestrel, what, quantity=2)
-    except Exception as refused:
-        world.note(type(refused).__name__)
-    if gang is not None:
-        world.wait(30)
+    assert world.refused(lambda: world.ask(kestrel, what, quantity=2)).code == "placement-impossible"
+    larger = world.stand(GpuNode(cards=2))
+    gang = world.run(kestrel, what, quantity=2)
+    assert world.host_of(gang) == larger.hosts[0]
