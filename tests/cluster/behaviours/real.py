@@ -159,6 +159,12 @@ class RealWorld(World):
             lambda: {pod["metadata"]["uid"] for pod in self.pods(lease)} - before, "another pod in its place"
         )
 
+    def edit(self, lease: Lease) -> None:
+        space = names.namespace(lease.project_id)
+        path = f"/apis/apps/v1/namespaces/{space}/statefulsets/{_name(lease)}"
+        self.plane.api.patch(path, {"spec": {"replicas": 0}})
+        self.plane.api.until(path, lambda found: not found["status"].get("replicas"))
+
     def push_out(self, lease: Lease, reason: str) -> None:
         (pod,) = self.pods(lease)
         moment = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -145,6 +145,9 @@ class SimulatedWorld(World):
     def take_away_pod(self, lease: Lease) -> None:
         SimulatedPod.objects.filter(name=_name(lease)).update(ready_at=self.life.now + timedelta(seconds=3))
 
+    def edit(self, lease: Lease) -> None:
+        self.take_away_pod(lease)
+
     def push_out(self, lease: Lease, reason: str) -> None:
         Disturbed.fates[_name(lease)] = Observation(Seen.LOST, TAKEN[reason], last_seen=self.life.now)
 

@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 
+from broker.services import joining
 from tests.cluster.behaviours.world import World
 from tests.controlplane.nodes import GpuNode
 from tests.world import fresh
@@ -144,6 +145,26 @@ def test_a_pod_that_was_evicted_is_replaced_and_its_lease_stays(world: World) ->
     world.wait(20)
     world.until_true(lambda: world.is_ready(lease), "that it is ready again")
     world.until(lease, "active")
+
+
+def test_what_somebody_edits_by_hand_is_put_right_and_its_lease_stays(world: World) -> None:
+    world.stand(GpuNode(cards=1))
+    lease = world.run(world.home(), world.offering())
+    world.edit(lease)
+    world.wait(20)
+    world.until_true(lambda: world.is_ready(lease), "that it is ready again")
+    world.until(lease, "active")
+
+
+def test_an_inventory_that_is_empty_by_mistake_takes_nothing_out_of_the_pool(world: World) -> None:
+    site = world.stand(GpuNode(cards=6), GpuNode(cards=6))
+    kestrel, what = world.home(), world.offering()
+    lease = world.run(kestrel, what)
+    for why in joining.take_inventory(site.cluster, [], now=world.life.now):
+        world.note(why)
+    world.wait(60)
+    world.until(lease, "active")
+    world.run(kestrel, what)
 
 
 @pytest.mark.parametrize("reason", ["PreemptionByScheduler", "Evicted"])

@@ -337,6 +337,10 @@ class World(ABC):
         """Evict its pod: what keeps it makes another."""
 
     @abstractmethod
+    def edit(self, lease: Lease) -> None:
+        """Change by hand what keeps its pod, so that it goes."""
+
+    @abstractmethod
     def push_out(self, lease: Lease, reason: str) -> None:
         """Let the cluster end its pod for good: PreemptionByScheduler, or Evicted."""
 
