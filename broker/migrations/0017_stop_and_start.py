@@ -49,7 +49,8 @@ BEGIN
       SELECT (l.quota_uses #>> ARRAY['gpu_seconds', 'windows', counted_in])::bigint AS asked,
              (SELECT coalesce(sum(value::bigint), 0) FROM jsonb_each_text(l.quota_uses #> '{gpu_seconds,windows}')
                WHERE key < counted_in) AS earlier,
-             (l.spent_s + coalesce(floor(extract(epoch FROM l.ended_at - date_trunc('second', l.active_at)))::bigint, 0))
+             (l.spent_s
+               + coalesce(floor(extract(epoch FROM l.ended_at - date_trunc('second', l.active_at)))::bigint, 0))
                * l.quantity * o.milli_units AS used
         FROM broker_lease l JOIN tenants_project p ON p.id = l.project_id
         JOIN broker_offering o ON o.id = l.offering_id

@@ -16,7 +16,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, Route
 from billing.models import Invoice
 from billing.services import drafts, rating
 from broker.domain.states import LeaseState
-from broker.models import Lease
+from broker.models import Lease, Volume
 from ports import clock
 from ports.models import Ring
 from tenants.domain.roles import Role
@@ -39,6 +39,7 @@ class Portal:
     user: User
     leases: dict[str, str]
     invoice: str
+    volume: str  # one that no lease has
     cookie: str = ""
     complaints: list[str] = field(default_factory=list)
 
@@ -57,6 +58,12 @@ class Portal:
             "lease in the queue": f"/leases/{self.leases['waits']}/",
             "extend": f"/leases/{lease}/extend/",
             "release": f"/leases/{lease}/release/",
+            "lease that may be stopped": f"/leases/{self.leases['notes']}/",
+            "stop": f"/leases/{self.leases['notes']}/stop/",
+            "stopped lease": f"/leases/{self.leases['tune']}/",
+            "start": f"/leases/{self.leases['tune']}/start/",
+            "volumes": "/volumes/",
+            "volume to delete": f"/volumes/{self.volume}/delete/",
             "queue": "/queue/",
             "spend": "/spend/",
             "spend by month": "/spend/?by=month&group=project",
@@ -168,7 +175,10 @@ def peopled() -> Portal:
                 owner, offering("1g.10gb", price_class="spot"), name="dock", max_duration_s=4000
             ),
         }
+        volume = keeping_things(life, owner, live)
         life.run(600)
+        life.stop(live["tune"], owner)
+        life.run(5)
         live["waits"] = life.lease(owner, offering("card"), LeaseState.QUEUED, name="sweep-32", quantity=2)
         life.run(2)
         rating.rate(now=life.now)
@@ -179,7 +189,17 @@ def peopled() -> Portal:
     client = Client()
     client.force_login(user, backend="django.contrib.auth.backends.ModelBackend")
     ids = {name: lease.pk for name, lease in live.items()}
-    return Portal("", owner, user, ids, invoice.pk, client.cookies["sessionid"].value)
+    return Portal("", owner, user, ids, invoice.pk, volume.pk, client.cookies["sessionid"].value)
+
+
+def keeping_things(life: Life, owner: Home, live: dict[str, Lease]) -> Volume:
+    """Let two leases have volumes, and one volume have no lease."""
+    for name, volume in (("notes", "notes-home"), ("tune", "checkpoints")):
+        made = life.volume(owner, volume, size_gib=40)
+        live[name] = life.lease(
+            owner, offering("1g.10gb"), name=name, max_duration_s=28_800, workload="jupyter", volume=made.pk
+        )
+    return life.volume(owner, "datasets", size_gib=80)
 
 
 def past(life: Life, owner: Home, project: Project, now: datetime) -> None:
