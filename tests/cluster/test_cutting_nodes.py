@@ -186,8 +186,9 @@ class TestReal:
         name = here.machine.name
         control_plane.api.create(pod("holds", namespace, node=name, limits={"nvidia.com/gpu": "1"}))
         control_plane.api.create(pod("idles", namespace, node=name))
+        idles = f"/api/v1/namespaces/{namespace}/pods/idles"
+        control_plane.api.until(idles, lambda seen: seen["status"]["phase"] == "Running")
         until(here, lambda seen: seen.pods == 1)
-        time.sleep(0.3)
         assert here.hands.look(here.machine, now=here.now).pods == 1
 
     def test_a_node_that_is_gone_is_seen_to_be(self, control_plane: ControlPlane, gpu_nodes: Nodes) -> None:

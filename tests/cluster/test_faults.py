@@ -19,6 +19,7 @@ from broker.services import reconcile
 from tests.cluster.stages import PLUGIN, KubernetesStage, gone, ready, until
 from tests.cluster.stages import kubernetes_stage as kubernetes_stage
 from tests.controlplane.api import Object
+from tests.controlplane.manifests import state
 from tests.controlplane.nodes import Nodes
 from tests.controlplane.plane import ControlPlane
 
@@ -148,7 +149,7 @@ def test_a_pod_held_by_a_strangers_finalizer_keeps_its_places_and_says_why(
     ready(stage, order)
     stage.plane.api.patch(pod_path(order), {"metadata": {"finalizers": ["stranger.example/holds"]}})
     stage.provisioner.remove(order, now=stage.now)
-    time.sleep(2)
+    stage.plane.api.until(pod_path(order), lambda pod: "terminated" in state(pod))
     assert stage.provisioner.remove(order, now=stage.now).seen is Seen.PENDING
     stage.skew += timedelta(minutes=12)
     seen = stage.provisioner.remove(order, now=stage.now)
