@@ -45,7 +45,7 @@ BROKER = (
     Use("", "configmaps", (*APPLY, *FOLLOW, "delete"), "anchors: deleting one takes its lease down"),
     Use("", "secrets", APPLY, "keys of a lease: never listed; by name a patch tells what it holds"),
     Use("", "services", APPLY, "the doors of a lease"),
-    Use("", "persistentvolumeclaims", (*APPLY, "get", "delete"), "volumes, which outlive their leases"),
+    Use("", "persistentvolumeclaims", ("create", "get", "delete"), "volumes, which outlive their leases"),
     Use("", "pods", ("delete", "list", "watch"), "what is seen of a lease"),
     Use("", "events", ("list",), "why a controller cannot make a pod"),
     Use("", "nodes", (*FOLLOW, "patch"), "what there is to sell; patched to cut cards anew"),
