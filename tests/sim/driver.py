@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 
+from django.db.models.functions import Coalesce
+
 from broker.domain.states import EndReason
 from broker.models import Gpu, Health, Lease, Node, NodeState, SimulatedPod
 from broker.services import capacity, clusters, inventory, reconcile
@@ -240,10 +242,10 @@ class Sim:
 
 
 @contextmanager
-def simulated(seed: int) -> Iterator[Sim]:
+def simulated(seed: int, kind: "type[Sim] | None" = None) -> Iterator[Sim]:
     """Make a world whose time, ids, hints and cluster are the seed's."""
     with clock.standing_at(NOW) as standing, ids.counted(f"sim {seed}"):
-        sim = Sim(seed, standing)
+        sim = (kind or Sim)(seed, standing)
         cluster = FaultyCluster(sim.faults, sim.meanwhile)
         before, clusters.simulated = clusters.simulated, lambda: cluster
         try:
@@ -284,20 +286,20 @@ def due_at(moment: datetime) -> set[str]:
 
 def _all_settled(sim: Sim) -> None:
     with as_sweep():
-        settled = Lease.objects.filter(state__in=["active", "released", "queued"])
+        settled = Lease.objects.filter(state__in=["active", "stopped", "released", "queued"])
         overdue = Lease.objects.filter(at__lt=sim.clock.at - A_WHILE).exclude(pk__in=settled)
         assert [f"{lease.pk} is {lease.state}" for lease in overdue] == []
 
 
 def _nobody_waits_for_what_is_free(sim: Sim) -> None:
     with as_sweep():
-        queue = Lease.objects.filter(state="queued").order_by("created_at", "id")
+        queue = Lease.objects.filter(state="queued").order_by(Coalesce("waits_since", "created_at"), "id")
         queued = list(queue.values_list("id", "tenant_id"))
     for lease_id, tenant_id in queued:
         with as_tenant(tenant_id):
             lease = Lease.objects.select_related("offering").get(pk=lease_id)
             assert lease.waits_for
-            if sim.clock.at - lease.created_at > PATIENCE:
+            if sim.clock.at - lease.queues_since > PATIENCE:
                 return  # whoever is younger waits behind it
             fits = capacity.preview(lease.offering, quantity=lease.quantity, same_node=lease.same_node)
         assert fits is None, f"{lease} waits for what is free: {lease.waits_for}"

@@ -16,6 +16,7 @@ from tests.world import MODEL
 SWEEP = timedelta(seconds=5)  # how often the beat repeats what is due
 LOOKED_AT = {
     "provisioning": timedelta(seconds=15),
+    "stopping": timedelta(seconds=15),
     "releasing": timedelta(seconds=15),
     "active": timedelta(minutes=5),
 }
@@ -93,7 +94,7 @@ class Watch:
         for quota in limits:
             below = [lease for lease in live if quota.project_id in lease.project.path]
             if quota.kind == QuotaKind.UNITS:
-                held = sum(lease.quota_uses["units"]["amount"] for lease in below)
+                held = sum(lease.quota_uses.get("units", {}).get("amount", 0) for lease in below)
                 assert quota.used == held <= quota.limit, f"{quota.pk}: {quota.used}, not {held}"
             else:
                 month = quota.window_start.isoformat() if quota.window_start else ""
