@@ -15,6 +15,8 @@ from broker.api.serializers import (
     STATES,
     AllocationOut,
     Allocations,
+    ConnectionOut,
+    Connections,
     Extension,
     LeaseChange,
     LeaseOut,
@@ -24,6 +26,7 @@ from broker.api.serializers import (
 )
 from broker.domain.states import EndReason, LeaseState
 from broker.models import Allocation, Lease, Transition
+from broker.services.connections import connections
 from broker.services.leases import ending, growing, naming, placing, stopping
 from broker.services.leases.request import Wanted, enqueue, look_up
 from broker.services.leases.standing import positions
@@ -60,6 +63,7 @@ class Leases(Etagged, ListModelMixin, TenantViewSet):
         "retrieve": "leases.read",
         "transitions": "leases.read",
         "allocations": "leases.read",
+        "connections": "leases.write",  # what opens a lease is for those who may use it
         "create": "leases.write",
         "partial_update": "leases.write",
         "destroy": "leases.write",
@@ -191,6 +195,14 @@ class Leases(Etagged, ListModelMixin, TenantViewSet):
         """Return the places it holds and held, newest first."""
         places = Allocation.objects.filter(lease=self.get_object()).select_related("gpu__node__cluster")
         return _all(AllocationOut(places.order_by("-held_at", "gpu__index"), many=True).data)
+
+    @extend_schema(responses=Connections, filters=False)
+    @action(detail=True, pagination_class=None)
+    def connections(self, request_: Request, pk: str) -> Response:
+        """Return the ways into what runs on it, with what opens them; none before it is active."""
+        lease = self.get_object()
+        self.allow(lease.project.path)
+        return _all(ConnectionOut(connections(lease), many=True).data)
 
     def _release(self, lease: Lease) -> Response:
         ending.release(lease, reason=EndReason.BY_TENANT, actor=self.request.actor, now=self.now)

@@ -283,6 +283,17 @@ class Allocations(Whole):
     items = AllocationOut(many=True)
 
 
+class ConnectionOut(serializers.Serializer[Any]):
+    label = serializers.CharField(help_text="What it leads to: SSH, JupyterLab.")  # type: ignore[assignment]
+    line = serializers.CharField(help_text="A command for a shell, or an address.")
+    is_link = serializers.BooleanField(help_text="Whether the line is an address for a browser.")
+    secret = serializers.CharField(allow_blank=True, help_text="What opens it; empty where a key does.")
+
+
+class Connections(Whole):
+    items = ConnectionOut(many=True)
+
+
 class EventPage(serializers.Serializer[Any]):
     items = EventOut(many=True)
     next_cursor = serializers.CharField(allow_null=True)

@@ -1,4 +1,7 @@
-"""Adding a cluster by its kubeconfig, what an examination finds, new credentials. They are never shown."""
+"""Adding a cluster by its kubeconfig, what an examination finds, new credentials, the ways in for people.
+
+Credentials are never shown.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,11 +25,11 @@ from broker.services.leases import evicting
 from ports import seal
 from tenants.portal.acts import call
 from tenants.portal.refused import because
-from tenants.services.refusals import Invalid, Refused
+from tenants.services.refusals import Invalid, Refused, Stale
 from tenants.services.walls import as_staff
 
 ASKS = require_http_methods(["GET", "HEAD", "POST"])
-LONGEST_NAME = 60
+LONGEST_NAME, LONGEST_NUMBER = 60, 9
 WORST_FIRST = (Outcome.BAD, Outcome.WARN, Outcome.UNKNOWN, Outcome.OK)
 DRIVER_WORDS = {
     "device_plugin": "Device plugin (whole cards, MIG, time slices)",
@@ -193,3 +196,46 @@ def _pasted(request: OpsRequest) -> dict[str, Any]:
 
 def _no_key(error: Exception) -> Refused:
     return Invalid("kubeconfig", str(error), fix="Then paste it again.")
+
+
+@ASKS
+@page("cluster.let_in")
+def ways(request: OpsRequest, pk: str) -> HttpResponse:
+    """Say how people come into a cluster: the domain of its leases, what routes it, and the bastion for SSH."""
+    cluster = cluster_or_missing(pk)
+    refusal: Refused | None = None
+    way = joining.WayIn(cluster.domain, cluster.door, cluster.bastion)
+    version = str(cluster.version)
+    if request.method == "POST":
+        way = joining.WayIn(*(request.POST.get(name, "").strip() for name in ("domain", "door", "bastion")))
+        version = request.POST.get("version", "")
+        try:
+            seen = _version(version)
+            joining.let_in(cluster, way, version=seen, actor=request.actor, now=request.now)
+        except Refused as said:
+            refusal = said
+            because(request, said.detail)
+        else:
+            messages.success(
+                request, f"People come into {cluster.name} as you said, from their next look on."
+            )
+            return redirect("ops-doctor", cluster.pk)
+    if refusal and refusal.status == Stale.status:  # what it is now stands beside what was written
+        version = str(cluster.version)
+    told = {
+        "cluster": cluster,
+        "refusal": refusal,
+        "field": getattr(refusal, "field", ""),
+        "way": way,
+        "version": version,
+        "back": reverse("ops-doctor", args=[cluster.pk]),
+    }
+    with as_staff():
+        return render(request, "ops/cluster_ways.html", told, status=refusal.status if refusal else 200)
+
+
+def _version(text: str) -> int:
+    """Read which version of the cluster the form showed."""
+    if not text.isdecimal() or len(text) > LONGEST_NUMBER:
+        raise Invalid("version", "The form does not say which version it showed.", fix="Open it anew.")
+    return int(text)

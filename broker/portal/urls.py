@@ -10,6 +10,7 @@ urlpatterns = [
     path("ops/clusters/<str:pk>/doctor/", doctor.doctor, name="ops-doctor"),
     path("ops/clusters/<str:pk>/doctor/again/", doctor.again, name="ops-doctor-again"),
     path("ops/clusters/<str:pk>/credentials/", doctor.credentials, name="ops-credentials"),
+    path("ops/clusters/<str:pk>/ways/", doctor.ways, name="ops-ways"),
     path("ops/clusters/<str:pk>/believe/", doctor.believe, name="ops-believe"),
     path("ops/clusters/<str:pk>/layouts/", layouts.layouts, name="ops-layouts"),
     path("ops/clusters/<str:pk>/layouts/plan/", layouts.plan, name="ops-layouts-plan"),

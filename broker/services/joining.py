@@ -1,7 +1,9 @@
 """How a Kubernetes cluster joins: its credentials are sealed, its nodes and cards become inventory and stay true."""
 
 import json
+import re
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
@@ -15,8 +17,15 @@ from broker.services import catalogue, inventory
 from ports import seal
 from tenants.services import audit
 from tenants.services.actors import SYSTEM, Actor
+from tenants.services.refusals import Invalid, Stale
 
 GONE = "its node no longer reports it"
+LABEL = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
+HOST = re.compile(
+    rf"(?=.{{1,160}}\Z){LABEL}(?:\.{LABEL})+", re.ASCII
+)  # room for a lease's own name before it
+DOOR = re.compile(rf"ingress/{LABEL}|gateway/{LABEL}/{LABEL}", re.ASCII)
+BASTION = re.compile(rf"(?=.{{1,190}}\Z){LABEL}(?:\.{LABEL})*(?::[1-9]\d{{0,4}})?", re.ASCII)
 FEW = 8  # cards: a machine may vanish unasked
 
 
@@ -69,6 +78,58 @@ def renew(cluster: Cluster, kubeconfig: Mapping[str, Any], *, actor: Actor, now:
         subject_label=cluster.name,
         address=address,
     )
+
+
+@dataclass(frozen=True)
+class WayIn:
+    """How people come into a cluster; what is empty lets nobody in that way."""
+
+    domain: str = ""  # below which each lease has a name
+    door: str = ""  # what routes it there: ingress/<class>, or gateway/<namespace>/<name>
+    bastion: str = ""  # the host that lets SSH through
+
+
+@transaction.atomic
+def let_in(cluster: Cluster, way: WayIn, *, version: int, actor: Actor, now: datetime) -> None:
+    """Say how people come into a cluster; raises Invalid, or Stale unless `version` is its present one."""
+    _check_way(way)
+    row = Cluster.objects.select_for_update(of=("self",)).get(pk=cluster.pk)
+    if row.version != version:
+        raise Stale(
+            f"You saw version {version} of {row.name}, it is now {row.version}.",
+            fix="Look at what changed, and set it again.",
+        )
+    before = WayIn(row.domain, row.door, row.bastion)
+    Cluster.objects.filter(pk=row.pk).update(**asdict(way), version=version + 1)
+    audit.record(
+        "cluster.let_in",
+        actor=actor,
+        now=now,
+        subject_id=row.pk,
+        subject_label=row.name,
+        before=asdict(before),
+        after=asdict(way),
+    )
+
+
+def _check_way(way: WayIn) -> None:
+    if way.domain and not HOST.fullmatch(way.domain):
+        raise Invalid(
+            "domain", f"{way.domain!r} is no name of a domain.", fix="Write it like leases.example.org."
+        )
+    if way.door and not DOOR.fullmatch(way.door):
+        raise Invalid(
+            "door",
+            f"{way.door!r} names nothing that routes.",
+            fix="Write ingress/<class>, or gateway/<namespace>/<name>.",
+        )
+    if bool(way.domain) != bool(way.door):
+        missing = "door" if way.domain else "domain"
+        raise Invalid(missing, "A domain and what routes it belong together.", fix="Give both, or neither.")
+    if way.bastion and not BASTION.fullmatch(way.bastion):
+        raise Invalid(
+            "bastion", f"{way.bastion!r} is no host.", fix="Write it like ssh.example.org, or with :port."
+        )
 
 
 def _keep(cluster: Cluster, kubeconfig: Mapping[str, Any], now: datetime) -> None:

@@ -59,12 +59,19 @@ class Row:
     body: Body | None = None
     writes_on_get: bool = False
     stores: bool = True  # False: its POST only asks, so a token that may read may send it
+    opens: bool = False  # its GET hands out what opens a lease, so a token that may only read may not send it
 
 
 def api(
-    noun: str, *, thing: str = "", body: Body | None = None, stores: bool = True, **methods: frozenset[str]
+    noun: str,
+    *,
+    thing: str = "",
+    body: Body | None = None,
+    stores: bool = True,
+    opens: bool = False,
+    **methods: frozenset[str],
 ) -> Row:
-    return Row("api", methods, noun, thing, body, stores=stores)
+    return Row("api", methods, noun, thing, body, stores=stores, opens=opens)
 
 
 def page(*, thing: str = "", body: Body | None = None, **methods: frozenset[str]) -> Row:
@@ -306,6 +313,7 @@ ROWS: dict[str, Row] = {
     ),
     "api/v1/volumes/<str:pk>": api("leases", thing="volume", GET=ALL, DELETE=WORKERS),
     "api/v1/leases/<str:pk>/transitions": api("leases", thing="lease", GET=ALL),
+    "api/v1/leases/<str:pk>/connections": api("leases", thing="lease", opens=True, GET=WORKERS),
     "api/v1/leases/<str:pk>/allocations": api("leases", thing="lease", GET=ALL),
     "api/v1/queue-entries": api("leases", GET=ALL),
     "api/v1/events": api("leases", GET=ALL),
@@ -388,7 +396,7 @@ ROWS: dict[str, Row] = {
     "ops/clusters/<str:pk>/doctor/": ops(thing="cluster", GET=STAFF),
     **{
         f"ops/clusters/<str:pk>/{step}/": ops(thing="cluster", GET=STAFF, POST=STAFF)
-        for step in ("doctor/again", "credentials", "believe", "thaw", "orphans")
+        for step in ("doctor/again", "credentials", "ways", "believe", "thaw", "orphans")
     },
     "ops/clusters/<str:pk>/layouts/": ops(thing="cluster", GET=STAFF),
     "ops/clusters/<str:pk>/layouts/plan/": ops(thing="cluster", GET=STAFF, POST=STAFF),

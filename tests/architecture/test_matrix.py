@@ -170,7 +170,7 @@ def let_in(row: Row, visitor: str, method: str) -> bool:
         return "owner" in roles
     if visitor == "suspended":
         return "owner" in roles and method in SAFE
-    reads = method in SAFE or not row.stores
+    reads = (method in SAFE or not row.stores) and not row.opens
     if visitor == "reading token":
         return "owner" in roles and reads
     if visitor == "narrow token":

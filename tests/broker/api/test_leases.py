@@ -1,5 +1,6 @@
 """Leases over the API."""
 
+from dataclasses import asdict
 from datetime import timedelta
 from typing import Any
 
@@ -7,7 +8,8 @@ import pytest
 from django.test import Client
 
 from broker.domain.states import EndReason, LeaseState
-from broker.models import Lease, Offering
+from broker.models import Cluster, Lease, Offering
+from broker.services.connections import connections
 from broker.services.leases import ending
 from tenants.domain.roles import Role
 from tenants.models import QuotaKind
@@ -340,3 +342,18 @@ def test_malformed_and_huge_bodies_are_refused_before_anything_happens(api: Api,
     huge = api.post("leases", b'{"name": "' + b"x" * 10_000_000 + b'"}')
     assert (huge.status_code, huge.body["code"]) == (413, "body-too-large")
     assert count(kestrel) == 0
+
+
+def test_the_ways_in_are_those_of_the_page_and_only_while_it_runs(
+    api: Api, stranger: Api, kestrel: Home, life: Life
+) -> None:
+    Cluster.objects.update(domain="leases.example", door="ingress/public")
+    lease = life.lease(kestrel, offering(), workload="jupyter")
+    (way,) = api.get(f"leases/{lease.pk}/connections").body["items"]
+    with as_tenant(lease.tenant_id):
+        (shown,) = connections(fresh(lease))
+    assert way == asdict(shown)
+    assert way["line"].endswith(".leases.example/")
+    assert stranger.get(f"leases/{lease.pk}/connections").status_code == 404
+    life.release(lease)
+    assert api.get(f"leases/{lease.pk}/connections").body["items"] == []

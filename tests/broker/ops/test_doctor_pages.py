@@ -154,3 +154,18 @@ def test_a_simulated_cluster_says_that_there_is_nothing_to_examine(life: Life, o
     assert "simulated" in text(operator.get(here))
     assert operator.post(f"{here}again/").status_code == 409
     assert operator.get("/ops/clusters/clu_nobody/doctor/").status_code == 404
+
+
+def test_the_ways_in_are_set_by_a_form_that_knows_what_it_shows(life: Life, operator: Client) -> None:
+    add(operator)
+    cluster = Cluster.objects.get()
+    there = f"/ops/clusters/{cluster.pk}/ways/"
+    assert f'name="version" value="{cluster.version}"' in operator.get(there).content.decode()
+    sent = {"domain": "leases.example", "door": "ingress/public", "bastion": "", "version": cluster.version}
+    assert operator.post(there, {**sent, "door": "window"}).status_code == 400
+    assert operator.post(there, sent).status_code == 302
+    assert Cluster.objects.get().domain == "leases.example"
+    late = operator.post(there, {**sent, "domain": "", "door": ""})
+    assert late.status_code == 412
+    assert "It is now:" in text(late)
+    assert operator.post(there, {**sent, "version": "x"}).status_code == 400

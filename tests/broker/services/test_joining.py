@@ -10,6 +10,9 @@ from broker.models import Cluster, ClusterCredential, Gpu, Node
 from broker.provisioners.kubernetes.inventory import CardFound, Cut, NodeFound
 from broker.services import joining
 from ports import seal
+from tenants.models.audit import AuditEvent
+from tenants.services.refusals import Invalid, Stale
+from tenants.services.walls import as_staff
 from tests.world import MODEL, NOW, OPERATOR
 
 KUBECONFIG = {
@@ -85,3 +88,49 @@ def test_a_card_that_its_node_calls_broken_is_out_of_the_pool(cluster: Cluster) 
 
 def test_what_cannot_be_sold_is_told_with_its_node(cluster: Cluster) -> None:
     assert take(cluster, problems=("cards of no model we know",)) == ["n1: cards of no model we know"]
+
+
+WAY = joining.WayIn("leases.example.org", "ingress/public", "ssh.example.org:2222")
+
+
+def let_in(cluster: Cluster, way: joining.WayIn, *, version: int | None = None) -> None:
+    seen = Cluster.objects.get(pk=cluster.pk).version if version is None else version
+    joining.let_in(cluster, way, version=seen, actor=OPERATOR, now=NOW)
+
+
+@pytest.mark.parametrize(
+    "way", [WAY, joining.WayIn(), joining.WayIn("a.b", "gateway/edge/public"), joining.WayIn(bastion="jump")]
+)
+def test_how_people_come_in_is_kept_and_recorded(way: joining.WayIn, cluster: Cluster) -> None:
+    let_in(cluster, way)
+    kept = Cluster.objects.get(pk=cluster.pk)
+    assert joining.WayIn(kept.domain, kept.door, kept.bastion) == way
+    with as_staff():
+        (told,) = AuditEvent.objects.filter(action="cluster.let_in")
+    assert way.bastion in str(told.detail)
+
+
+@pytest.mark.parametrize(
+    ("field", "way"),
+    [
+        ("domain", joining.WayIn("no domain", "ingress/public")),
+        ("domain", joining.WayIn("https://leases.example", "ingress/public")),
+        ("domain", joining.WayIn("", "ingress/public")),
+        ("door", joining.WayIn("leases.example", "")),
+        ("door", joining.WayIn("leases.example", "node-port/x")),
+        ("door", joining.WayIn("leases.example", "gateway/only-one")),
+        ("bastion", joining.WayIn(bastion="-oProxyCommand=evil")),
+        ("bastion", joining.WayIn(bastion="host;rm -rf")),
+    ],
+)
+def test_a_way_in_that_leads_nowhere_is_refused(field: str, way: joining.WayIn, cluster: Cluster) -> None:
+    with pytest.raises(Invalid) as refused:
+        let_in(cluster, way)
+    assert refused.value.field == field
+
+
+def test_who_saw_an_older_version_changes_no_way_in(cluster: Cluster) -> None:
+    let_in(cluster, WAY)
+    with pytest.raises(Stale):
+        let_in(cluster, joining.WayIn(), version=1)
+    assert Cluster.objects.get(pk=cluster.pk).door == "ingress/public"
