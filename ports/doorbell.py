@@ -3,9 +3,11 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
+from functools import wraps
 from typing import Any, TypeVar, cast
 
 from celery import current_app, shared_task
+from django.db import connection
 from kombu.exceptions import OperationalError
 
 from ports import database
@@ -41,8 +43,22 @@ def send(task: str, subject: str, tenant_id: str) -> None:
 
 
 def answering(task: str) -> Callable[[Answer], Answer]:
-    """Make a function what is run when this task is rung for."""
-    return cast("Callable[[Answer], Answer]", shared_task(name=task))
+    """Make a function what is run when this task is rung for.
+
+    A worker keeps its connection to PostgreSQL from one task to the next: to make one costs more than most tasks.
+    Each task begins by having it looked at, as a web request does.
+    """
+
+    def made(answer: Answer) -> Answer:
+        @wraps(answer)
+        def run(*subject: Any, **more: Any) -> Any:
+            if not connection.in_atomic_block:  # a test's, that calls it as a function
+                connection.close_if_unusable_or_obsolete()
+            return answer(*subject, **more)
+
+        return cast(Answer, shared_task(name=task)(run))
+
+    return made
 
 
 def reachable() -> bool:

@@ -4,6 +4,7 @@ import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from django.db import connection
 
@@ -100,8 +101,14 @@ def _card(row: Sequence[object]) -> Card:
         None,
     )
     if policy == LayoutPolicy.FIXED:
-        card.layout = fixed_geometry(spec_of(card.model), json.loads(str(layout)))
+        card.layout = _cut(card.model, str(layout))
     return card
+
+
+@lru_cache(maxsize=4096)
+def _cut(model: str, layout: str) -> Geometry:
+    """Read a layout once: a fleet has few, and every placement looks at every card."""
+    return fixed_geometry(spec_of(model), json.loads(layout))
 
 
 def fixed_geometry(spec: GpuModelSpec, layout: Iterable[dict[str, object]]) -> Geometry:
