@@ -429,7 +429,8 @@ class World(ABC):
             "lasts": lease.max_duration_s,
             "its end": None
             if not (lease.ends_at and lease.active_at)
-            else round((lease.ends_at - lease.active_at.replace(microsecond=0)) / timedelta(seconds=1)),
+            else lease.spent_s
+            + round((lease.ends_at - lease.active_at.replace(microsecond=0)) / timedelta(seconds=1)),
         }
 
 
