@@ -53,12 +53,12 @@ def test_not_ready_before_the_migrations(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_figures_count_requests_by_route_and_name_no_tenant() -> None:
     delta = people.make("Zanzibar")
     people.Api(delta.token()).ask("GET", f"projects/{delta.root.pk}")
-    people.Api().get("/no/such/place-4711")
+    people.Api().get("/no/such/place-mulberry")
     text = Client().get("/metrics").content.decode()
     assert 'gpubroker_requests_total{method="GET",route="api-project-detail",status="200"}' in text
     assert 'route="none",status="404"' in text
     assert "gpubroker_outbox_rings" in text
-    assert "4711" not in text
+    assert "mulberry" not in text
     assert "anzibar" not in text
     assert delta.tenant.pk not in text
 
