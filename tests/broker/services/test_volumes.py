@@ -1,8 +1,8 @@
 """Volumes: made in the books, by a cluster at first use, held by one lease at a time, gone when proven gone."""
 
+from collections.abc import Callable
 from datetime import datetime
 from threading import Barrier, Thread
-from typing import Any
 
 import pytest
 from django.conf import LazySettings
@@ -20,7 +20,7 @@ from broker.services.volumes import keeping, mounting
 from broker.services.volumes.refusals import NameTaken, OutOfReach, VolumeGoing, VolumeInUse
 from tenants.models import AuditEvent, QuotaKind
 from tenants.services import quotas
-from tenants.services.refusals import Invalid, Missing, QuotaExceeded
+from tenants.services.refusals import Invalid, Missing, QuotaExceeded, Refused
 from tenants.services.walls import as_staff, as_tenant
 from tests.database import OwnDatabase
 from tests.world import (
@@ -351,27 +351,47 @@ def test_a_simulated_cluster_takes_its_time_and_knows_what_it_never_had(life: Li
     assert provisioner.remove_volume(kept, now=again_at).seen is Seen.GONE
 
 
+def at_once(count: int, act: Callable[[int], object]) -> list[str]:
+    """Do the same in so many threads at one moment; return what became of each, by its type or its refusal's code."""
+    barrier, told = Barrier(count), list[str]()
+
+    def one(number: int) -> None:
+        barrier.wait()
+        try:
+            told.append(type(act(number)).__name__)
+        except Refused as refusal:
+            told.append(refusal.code)
+        finally:
+            connection.close()
+
+    threads = [Thread(target=one, args=(number,)) for number in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return sorted(told)
+
+
 def test_of_ten_who_want_it_at_once_one_has_it(own_database: OwnDatabase) -> None:
     with alive() as life:
         cards(8)
         kestrel = home("Kestrel")
         volume, what = life.volume(kestrel), offering()
-        barrier, told = Barrier(10), list[Any]()
 
-        def ask() -> None:
-            barrier.wait()
-            try:
-                with as_tenant(kestrel.tenant.pk):
-                    wanted = Wanted(what.pk, "race", 3600, volume=volume.pk)
-                    told.append(request(wanted, project=kestrel.project, actor=kestrel.actor, now=NOW))
-            except VolumeInUse as refusal:
-                told.append(refusal.code)
-            finally:
-                connection.close()
+        def ask(number: int) -> Lease:
+            with as_tenant(kestrel.tenant.pk):
+                wanted = Wanted(what.pk, f"race-{number}", 3600, volume=volume.pk)
+                return request(wanted, project=kestrel.project, actor=kestrel.actor, now=NOW)
 
-        threads = [Thread(target=ask) for _ in range(10)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert sorted(str(type(each).__name__) for each in told) == ["Lease"] + ["str"] * 9
+        assert at_once(10, ask) == ["Lease"] + ["volume-in-use"] * 9
+
+
+def test_of_twelve_first_volumes_at_once_as_many_are_made_as_there_is_room_for(
+    own_database: OwnDatabase, settings: LazySettings
+) -> None:
+    settings.NEW_TENANT_STORAGE_GIB = 50
+    with alive() as life:
+        kestrel = home("Kestrel")
+        told = at_once(12, lambda number: life.volume(kestrel, f"volume-{number}", size_gib=10))
+        assert told == ["Volume"] * 5 + ["quota-exceeded"] * 7
+        assert kestrel.used(STORAGE) == 50
