@@ -87,12 +87,12 @@ def examined() -> float:
 
 
 def changes(plane: ControlPlane, count: int, rate: float) -> Iterator[tuple[str, float]]:
-    """Change pods at a steady rate; yield each one's name and when it was asked for."""
+    """Change pods at a steady rate; yield each one's name and when the server had said that it is changed."""
 
     def change(number: int) -> tuple[str, float]:
-        asked = clock.monotonic()
-        plane.api.patch(f"{WHERE}/pod-{number}", {"metadata": {"annotations": {"bench": str(asked)}}})
-        return f"pod-{number}", asked
+        mark = {"metadata": {"annotations": {"bench": str(clock.monotonic())}}}
+        plane.api.patch(f"{WHERE}/pod-{number}", mark)
+        return f"pod-{number}", clock.monotonic()
 
     with ThreadPoolExecutor(16) as pool:
         began, asked = clock.monotonic(), []
@@ -104,7 +104,7 @@ def changes(plane: ControlPlane, count: int, rate: float) -> Iterator[tuple[str,
 
 
 def lag(plane: ControlPlane, count: int) -> list[float]:
-    """Return how long after each change was asked for its row had been written."""
+    """Return how long after the server had made each change its row was written."""
     before = ClusterObject.objects.filter(kind="Pod").latest("version").version
     base, zero = clock.now(), clock.monotonic()  # rows are dated by the database's clock
     asked = dict(changes(plane, count, A_SECOND))

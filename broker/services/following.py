@@ -7,13 +7,16 @@ from threading import Thread
 import msgspec
 import structlog
 from django.db import connection
+from django.db.models import TextField
+from django.db.models.functions import Cast
 
-from broker.models import Cluster, ClusterObject, ClusterWatch, Node, NodeState
+from broker.models import Cluster, ClusterObject, ClusterWatch, Gpu, Node, NodeState
 from broker.provisioners.base import Unanswered
 from broker.provisioners.kubernetes import labels, objects, refusals
 from broker.provisioners.kubernetes.cluster import Way, kubeconfig_of, way_into
 from broker.provisioners.kubernetes.finding import order_of
 from broker.provisioners.kubernetes.identity import changed, older
+from broker.provisioners.kubernetes.inventory import NodeFound
 from broker.provisioners.kubernetes.kinds import BY_NAME, CONFIG_MAP, NODE, POD, Kind
 from broker.provisioners.kubernetes.objects import read
 from broker.provisioners.kubernetes.pulse import Pulse, late, pulse_ref
@@ -36,6 +39,7 @@ READERS: dict[Kind, type[objects.Pod | objects.Node | objects.Thing]] = {
     kind: reads for kind, (_, reads) in FOLLOWED.items()
 }
 INVENTORY_S, RETURN_S = 60.0, 5.0
+TAKE_AGAIN_S = 300.0  # an inventory in which nothing is new
 LEADERS = 2  # the first key of our advisory locks: 1 is quota's
 
 
@@ -61,6 +65,7 @@ class Agent:
         self._pulse_name = pulse_ref(self.way.installation).name
         self._uid = self.way.uid()
         self._inventory_at = self._return_at = 0.0
+        self._taken, self._take_again_at = 0, 0.0  # the inventory as it was taken last
         self._nodes_known = False  # whether we have listed them ourselves
         self._listing: dict[Kind, set[tuple[str, str]]] = {}  # what the pages of a list held so far
         self.frozen = False  # it is no longer the cluster we knew: whoever follows it begins anew
@@ -219,11 +224,26 @@ class Agent:
             log.warning("inventory not taken", cluster=self.cluster.name, why=str(silence))
             return
         rows = ClusterObject.objects.filter(cluster=self.cluster, kind=NODE.name).order_by("name")
-        nodes = [msgspec.convert(body, objects.Node) for body in rows.values_list("body", flat=True)]
-        for problem in joining.take_inventory(
-            self.cluster, self.way.driver.inventory(nodes, slices), now=now
-        ):
+        texts = rows.annotate(text=Cast("body", TextField())).values_list("text", flat=True)
+        nodes = [read(text.encode(), objects.Node) for text in texts]
+        found = self.way.driver.inventory(nodes, slices)
+        if self._is_taken(found):
+            return
+        for problem in joining.take_inventory(self.cluster, found, now=now):
             log.warning("not for sale", cluster=self.cluster.name, why=problem)
+
+    def _is_taken(self, found: list[NodeFound]) -> bool:
+        """Tell whether this very inventory was taken lately and nothing waits for the next: it looks at every card."""
+        digest = hash(repr(found))
+        moment = clock.monotonic()
+        waits = (
+            Cluster.objects.filter(pk=self.cluster.pk).exclude(halted="", believes=False).exists()
+            or Gpu.objects.filter(node__cluster=self.cluster).exclude(closed_since=None).exists()
+        )
+        if digest == self._taken and moment < self._take_again_at and not waits:
+            return True
+        self._taken, self._take_again_at = digest, moment + TAKE_AGAIN_S
+        return False
 
     def _api(self) -> Api:
         return self.way.transport.within()

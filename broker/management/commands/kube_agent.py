@@ -25,6 +25,7 @@ WAIT_S = 2.0
 
 class Command(BaseCommand):
     help = "Follow one Kubernetes cluster, or all of them, until told to stop."
+    requires_system_checks = ()  # they load every page there is, and an agent shows none
     going = True
 
     def add_arguments(self, parser: CommandParser) -> None:

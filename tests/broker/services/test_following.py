@@ -127,6 +127,28 @@ def test_inventory_is_taken_from_the_rows_once_they_are_there(agent: Agent, serv
     assert wire.asked == []  # the watch has told it all
 
 
+def test_an_inventory_in_which_nothing_is_new_is_not_taken_again(
+    agent: Agent, serve: Serve, life: Life, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    through(agent, serve)
+    taken: list[int] = []
+    monkeypatch.setattr(joining, "take_inventory", lambda cluster, found, now: taken.append(len(found)) or [])
+
+    def take(*there: dict[str, Any]) -> int:
+        agent.absorb(nodes(*there), now=life.now)
+        agent._take_inventory(life.now)
+        return len(taken)
+
+    assert take(node()) == 1
+    assert take(node(version=4)) == 1
+    assert take(node(version=5), node("n02")) == 2
+    Cluster.objects.update(halted="It reports only 1 of 9 cards.")
+    assert take(node(version=6), node("n02")) == 3
+    Cluster.objects.update(halted="")
+    agent._take_again_at = 0
+    assert take(node(version=7), node("n02")) == 4
+
+
 def test_what_is_not_for_sale_is_said(agent: Agent, serve: Serve, life: Life) -> None:
     strange = node()
     strange["metadata"]["labels"]["nvidia.com/gpu.product"] = "NVIDIA-Z9"
