@@ -81,5 +81,7 @@ def clusters(request: OpsRequest) -> HttpResponse:
         }
         for its in (list(group) for _, group in groupby(fleet, key=lambda card: card.cluster_name))
     ]
+    bare = [each for each in agents.values() if each.cluster_id not in {card.cluster for card in fleet}]
     keys = [{"kind": kind, "label": word, "value": ""} for kind, word, _ in KINDS]
-    return render(request, "ops/clusters.html", {"blocks": blocks, "keys": keys, "call": call("nodes")})
+    told = {"blocks": blocks, "bare": bare, "count": len(blocks) + len(bare), "keys": keys}
+    return render(request, "ops/clusters.html", {**told, "call": call("nodes")})

@@ -140,7 +140,7 @@ def test_silence_and_disbelief_stand_on_top_and_a_person_may_believe(life: Life,
     )
     cluster = Cluster.objects.get()
     page = text(operator.get(f"/ops/clusters/{cluster.pk}/doctor/"))
-    assert "connection refused" in page
+    assert "Connection refused" in page
     assert "0 of 32" in page
     believe = f"/ops/clusters/{cluster.pk}/believe/"
     assert "0 of 32" in text(operator.get(believe))

@@ -1,0 +1,202 @@
+"""The operators' pages about clusters in a browser: accessible, within their width, and every way through them."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+from cryptography.fernet import Fernet
+from django.test import Client, override_settings
+from playwright.sync_api import Browser, Page, expect
+
+from broker.models import Cluster, Examination, Gpu, LayoutPolicy, Node, Orphan
+from broker.provisioners.kubernetes.doctor.findings import Finding, Outcome
+from broker.services import joining
+from ports import clock
+from tenants.models import User
+from tests.broker.ops.test_doctor_pages import kubeconfig
+from tests.broker.services.test_joining import KUBECONFIG
+from tests.browser.portal import Portal
+from tests.browser.test_operations import opened
+from tests.browser.test_pages import AXE, RULES, WIDTHS
+from tests.world import MODEL, OPERATOR, REGION, work
+
+pytestmark = pytest.mark.browser
+SHOTS = os.environ.get("SCREENSHOTS", "")  # a folder; each page is then kept as it looked
+FINDINGS = [
+    Finding("Version", Outcome.OK, "v1.36.3", "Older ones lack what we use.", ""),
+    Finding(
+        "MIG strategy",
+        Outcome.BAD,
+        "single on 3 of 8 nodes",
+        "A slice cannot be told from a card there.",
+        "Set mig.strategy to mixed in the ClusterPolicy.",
+    ),
+    Finding(
+        "Clock",
+        Outcome.WARN,
+        "4 s behind ours",
+        "Spans are taken from its clock.",
+        "Let its nodes follow a time server.",
+    ),
+    Finding(
+        "Egress of pods", Outcome.UNKNOWN, "no probe ran", "Tenants could reach each other.", "Run it again."
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def operations(portal: Portal) -> Iterator[Portal]:
+    """The same portal with an operator signed in, one cluster that joined, and all that may be the matter with it."""
+    client, now = Client(), clock.now()
+    operator = User.objects.create_user("clusters@example.org", is_staff=True)
+    client.force_login(operator, backend="django.contrib.auth.backends.ModelBackend")
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        override_settings(OPERATORS_NEED_MFA=False, CREDENTIAL_KEYS=Fernet.generate_key().decode()),
+    ):
+        patch.setattr("tests.browser.portal.work", _work)
+        joined = joining.join(
+            name="east-1",
+            region=REGION,
+            kubeconfig=KUBECONFIG,
+            driver="device_plugin",
+            actor=OPERATOR,
+            now=now,
+        )
+        Cluster.objects.filter(pk=joined.pk).update(
+            silent_since=now - timedelta(minutes=7),
+            silent_why="connection refused",
+            halted="It reports only 3 of 16 cards: mind whether that can be true.",
+            frozen="its versions are older than what was seen: was it restored from a backup?",
+        )
+        _rack(joined)
+        findings = [{**asdict(each), "outcome": str(each.outcome)} for each in FINDINGS]
+        Examination.objects.create(
+            cluster=joined,
+            asked_at=now,
+            asked_by="ops",
+            done_at=now - timedelta(minutes=3),
+            findings=findings,
+        )
+        Orphan.objects.bulk_create(
+            [
+                Orphan(cluster=joined, name=f"l-{number:026d}-g2", found_at=now, held_at=now)
+                for number in range(15)
+            ]
+        )
+        yield replace(portal, cookie=client.cookies["sessionid"].value, complaints=[])
+
+
+def _work(task: str, subject: str, tenant_id: str, *, now: datetime) -> None:
+    """Do what a worker does, but let the examination of a cluster that is not there find what it would."""
+    if task == "broker.examine":
+        found = [{**asdict(each), "outcome": str(each.outcome)} for each in FINDINGS[1:2]]
+        Examination.objects.filter(cluster=subject).update(done_at=now, findings=found)
+    else:
+        work(task, subject, tenant_id, now=now)
+
+
+def _rack(cluster: Cluster) -> None:
+    node = Node.objects.create(cluster=cluster, name="gpu-1.east", state_since=clock.now())
+    cut = [{"profile": "1g.10gb", "start": n, "size": 1, "isolation": "hardware"} for n in range(7)]
+    for index in range(4):
+        Gpu.objects.create(
+            node=node,
+            index=index,
+            gpu_model_id=MODEL,
+            uuid=f"{node.pk}/{index}",
+            layout_policy=LayoutPolicy.FIXED,
+            fixed_layout=cut,
+            health_since=clock.now(),
+        )
+
+
+def addresses() -> dict[str, str]:
+    joined, simulated = Cluster.objects.get(name="east-1"), Cluster.objects.exclude(name="east-1")[0]
+    here = f"/ops/clusters/{joined.pk}"
+    return {
+        "clusters": "/ops/clusters/",
+        "add": "/ops/clusters/add/",
+        "doctor": f"{here}/doctor/",
+        "doctor of a simulated one": f"/ops/clusters/{simulated.pk}/doctor/",
+        "examine": f"{here}/doctor/again/",
+        "credentials": f"{here}/credentials/",
+        "ways": f"{here}/ways/",
+        "believe": f"{here}/believe/",
+        "layouts": f"{here}/layouts/",
+        "plan": f"{here}/layouts/plan/",
+        "orphans": f"{here}/orphans/",
+        "thaw": f"{here}/thaw/",
+    }
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1440])
+def test_no_rule_of_accessibility_is_broken(
+    operations: Portal, chromium: Browser, width: int, theme: str
+) -> None:
+    found = []
+    viewport = {"width": width, "height": 900}
+    with opened(operations, chromium, viewport=viewport, color_scheme=theme, bypass_csp=True) as page:
+        for name, address in addresses().items():
+            answer = page.goto(address)
+            assert answer is not None
+            assert answer.status == 200, name
+            if SHOTS:
+                page.screenshot(path=Path(SHOTS, f"{name}-{width}-{theme}.png"), full_page=True)
+            page.evaluate(AXE)
+            broken = page.evaluate("rules => axe.run({runOnly: rules})", RULES)["violations"]
+            found += [(name, rule["id"], rule["nodes"][0]["html"][:300]) for rule in broken]
+    assert found == []
+
+
+def test_no_width_scrolls_sideways_and_nothing_complains(operations: Portal, chromium: Browser) -> None:
+    wide = []
+    with opened(operations, chromium) as page:
+        for name, address in addresses().items():
+            page.goto(address)
+            for width in WIDTHS:
+                page.set_viewport_size({"width": width, "height": 900})
+                if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
+                    wide.append((name, width))
+    assert (wide, operations.complaints) == ([], [])
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_a_cluster_is_added_examined_and_let_in(operations: Portal, chromium: Browser, scripts: bool) -> None:
+    name = f"west-{scripts}".lower()
+    with opened(operations, chromium, java_script_enabled=scripts) as page:
+        page.goto("/ops/clusters/add/")
+        page.get_by_label("Name").fill(name)
+        page.get_by_label("Region").fill("eu-west")
+        page.get_by_label("Kubeconfig").fill("no kubeconfig")
+        page.get_by_role("button", name="Add and examine").click()
+        expect(page.locator("input[name=name]")).to_have_value(name)  # what was right is kept
+        page.get_by_label("Kubeconfig").fill(kubeconfig())
+        page.get_by_role("button", name="Add and examine").click()
+        expect(page.get_by_role("heading", level=1)).to_contain_text(f"Examination of {name}")
+        _let_in(page)
+    assert Cluster.objects.get(name=name).domain == "leases.example.org"
+
+
+def _let_in(page: Page) -> None:
+    page.get_by_role("link", name="Ways in").click()
+    page.get_by_label("Domain").fill("leases.example.org")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("belong together")).to_be_visible()
+    page.get_by_label("Routed by").fill("ingress/public")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("Examination of")
+
+
+def test_a_frozen_cluster_is_taken_as_it_is_with_a_reason(operations: Portal, chromium: Browser) -> None:
+    cluster = Cluster.objects.get(name="east-1")
+    with opened(operations, chromium) as page:
+        page.goto(f"/ops/clusters/{cluster.pk}/thaw/")
+        page.get_by_label("reason").or_(page.locator("[name=reason]")).first.fill("restored on purpose")
+        page.get_by_role("button", name="Take it as it is").click()
+        expect(page).to_have_url(f"{operations.url}/ops/clusters/")
+    assert Cluster.objects.get(pk=cluster.pk).frozen == ""
