@@ -19,7 +19,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 django.setup()
 
 from bench.figures import Figures  # noqa: E402
-from broker.models import Cluster, ClusterObject, ClusterWatch  # noqa: E402
+from broker.models import Cluster, ClusterObject, ClusterWatch, Gpu  # noqa: E402
 from broker.provisioners.kubernetes import labels, objects  # noqa: E402
 from broker.provisioners.kubernetes.kinds import POD  # noqa: E402
 from broker.provisioners.kubernetes.transport import Transport  # noqa: E402
@@ -131,6 +131,7 @@ def main() -> None:
         agent = processes.running["agent-north"]
         until(lambda: ClusterWatch.objects.count() == 3, PATIENCE_S, "the agent has listed")
         until(lambda: ClusterObject.objects.count() >= (PODS + NODES) // scale, PATIENCE_S, "and written")
+        until(lambda: Gpu.objects.count() >= 8 * NODES // scale, PATIENCE_S, "every card is inventory")
         figures.most("kube_doctor", examined(), unit="s", at_most=10)
         late = quantiles(lag(plane, min(PODS // scale, A_SECOND * SECONDS)), n=100)
         figures.most("watch_lag_p99", late[98], unit="s", at_most=0.25)
