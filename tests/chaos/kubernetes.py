@@ -1,7 +1,9 @@
 """A long random life on a real control plane: `python -m tests.chaos.kubernetes 10000 [seed]`, on a scratch database.
 
 Real: etcd, API server, controllers, scheduler, the product's services, provisioner and agent, PostgreSQL. Played: the
-kubelets (kwok), HTTP faults (a proxy in front of the API server), the workers' deaths (an exception nobody catches).
+kubelets (kwok), HTTP faults (a proxy in front of the API server), the workers' deaths (an exception nobody catches),
+and hours (our clock jumps, and the proxy tells the cluster's moments as so much later). What a life came to is printed
+and kept in build/kubernetes_run.json.
 """
 
 import json
