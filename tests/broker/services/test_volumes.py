@@ -324,6 +324,19 @@ def test_it_is_deleted_only_when_no_cluster_has_it(life: Life, kestrel: Home, mo
     no_contradiction(life)
 
 
+def test_in_a_frozen_cluster_it_waits_for_an_operator(life: Life, kestrel: Home) -> None:
+    volume = life.volume(kestrel)
+    life.release(life.lease(kestrel, offering(), volume=volume.pk))
+    life.run(10)
+    Cluster.objects.update(frozen="another cluster answers in its place")
+    delete(life, kestrel, volume)
+    life.go(30)
+    assert (again(volume).state, SimulatedVolume.objects.count()) == (V.DELETING, 1)
+    Cluster.objects.update(frozen="")
+    life.go(20)
+    assert (again(volume).state, SimulatedVolume.objects.count()) == (V.DELETED, 0)
+
+
 def test_a_hint_that_comes_late_or_twice_gives_nothing_back_twice(
     life: Life, kestrel: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
