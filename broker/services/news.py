@@ -11,7 +11,7 @@ from django.db.models import Count
 from broker.domain.states import LeaseState
 from broker.models import Allocation, Cluster, ClusterObject, Lease
 from broker.provisioners.base import Observation, Seen, order_parts
-from broker.provisioners.kubernetes.kinds import CONFIG_MAP, NODE, POD
+from broker.provisioners.kubernetes.kinds import NODE, POD
 from broker.provisioners.kubernetes.objects import Pod, Thing
 from broker.provisioners.kubernetes.observing import observe
 from broker.services import reconcile
@@ -95,7 +95,7 @@ def _seen(cluster: Cluster, pods_of: Mapping[str, int], now: datetime) -> dict[s
     for kind, name, body in there.values_list("kind", "order_name", "body"):
         if kind == POD.name:
             pods[name].append(msgspec.convert(body, Pod))
-        elif kind == CONFIG_MAP.name:
+        else:
             anchors[name] = msgspec.convert(body, Thing)
     silent = _silent(cluster, {pod.spec.node_name for mine in pods.values() for pod in mine})
     found = {}

@@ -11,11 +11,13 @@ from django.db import connections
 from broker.management.commands.kube_agent import _named
 from broker.models import Cluster, ClusterObject, ClusterWatch, Gpu, Node
 from broker.provisioners.kubernetes import cluster as clusters
-from broker.provisioners.kubernetes.kinds import NODE, POD, Kind
-from broker.provisioners.kubernetes.objects import Raw
+from broker.provisioners.kubernetes.kinds import CONFIG_MAP, NODE, POD, Kind
+from broker.provisioners.kubernetes.objects import Meta, Raw, Thing
+from broker.provisioners.kubernetes.pulse import BEATS
 from broker.provisioners.kubernetes.sink import Found
 from broker.services import catalogue, following, joining
 from broker.services.following import Agent
+from ports import clock
 from tests.broker.provisioners.kubernetes.conftest import serve as serve
 from tests.broker.provisioners.kubernetes.wire import Say, Serve, Wire, refused
 from tests.world import OPERATOR, Life, cards
@@ -230,3 +232,40 @@ def test_a_cluster_nobody_knows_is_refused_with_those_that_are(agent: Agent) -> 
     assert _named("east") == _named(agent.cluster.pk) == agent.cluster
     with pytest.raises(CommandError, match="known: east"):
         call_command("kube_agent", "west")
+
+
+def test_a_pulse_that_waited_long_is_no_row(agent: Agent, life: Life) -> None:
+    name = agent._pulse_name
+
+    def beat(version: int, ago_s: float) -> Found:
+        notes = {BEATS: str(clock.milliseconds() - int(ago_s * 1000))}
+        meta = {"name": name, "namespace": "gpubroker-system", "uid": "u", "resourceVersion": str(version)}
+        return found(CONFIG_MAP, "MODIFIED", {"metadata": {**meta, "annotations": notes}}, version=version)
+
+    agent.absorb([beat(5, 60)], now=life.now)
+    assert not ClusterObject.objects.exists()
+    agent.absorb([beat(6, 0)], now=life.now)
+    assert ClusterObject.objects.get().name == name
+
+
+def test_a_pulse_in_another_cluster_or_an_older_state_freezes_it(agent: Agent, serve: Serve) -> None:
+    wire = through(agent, serve, listing({"metadata": {"name": "kube-system", "uid": "uid-1"}}))
+    agent._uid = "uid-1"
+
+    def answer(version: str) -> Thing:
+        return Thing(metadata=Meta(resource_version=version))
+
+    assert not agent._is_strange(wire.api, None)
+    assert not agent._is_strange(wire.api, answer("9"))
+    assert agent._is_strange(wire.api, answer("7"))
+    agent.turn(0)
+    assert agent.frozen
+    assert "an older state" in Cluster.objects.get().frozen
+    agent.turn(0)  # nothing is due
+
+
+def test_it_sees_all_only_while_every_watch_is_open(agent: Agent) -> None:
+    assert not agent._sees_all()
+    for each in agent.reflectors:
+        each.is_open = True
+    assert agent._sees_all()
