@@ -183,7 +183,7 @@ def _check(wanted: Wanted, now: datetime) -> None:
 def _check_gang(wanted: Wanted, offering: Offering) -> None:
     most = capacity.could_ever_fit(offering, quantity=wanted.quantity, same_node=wanted.same_node)
     if most < wanted.quantity:
-        where = "one node" if wanted.same_node else "the region"
+        where = "one node" if wanted.same_node else "one cluster of the region"
         raise PlacementImpossible(
             f"{wanted.quantity} × {offering.label} ({profile_of(offering).name}) was asked for together; {where}"
             f" holds at most {most}, even when empty.",
