@@ -54,10 +54,9 @@ def stays(api: Api, path: str, phase: str) -> None:
         time.sleep(0.05)
 
 
-def test_dead_kubelets_start_nothing_and_living_ones_catch_up(
-    cluster: ControlPlane, brittle_nodes: Nodes
-) -> None:
-    name = brittle_nodes.add()
+def test_dead_kubelets_start_nothing_and_living_ones_catch_up(own_control_plane: OwnControlPlane) -> None:
+    cluster = own_control_plane()  # the other's kubelets hold their nodes for a minute after they died
+    name = Nodes(cluster.api, "node").add()
     cluster.kill(KUBELETS)
     cluster.api.create(pod("waits", "default", node=name))
     path = "/api/v1/namespaces/default/pods/waits"
