@@ -12,8 +12,11 @@ SHOWN: dict[str, tuple[str, int, str]] = {
 
 
 def kept(kind: str, shown: Decimal) -> int:
-    """Return the count that stands for a figure people gave; at most three decimals, so it is exact."""
-    return int(shown * SHOWN[kind][1])
+    """Return the count that stands for a figure people gave, exactly; raise ValueError where none does."""
+    count = shown * SHOWN[kind][1]
+    if count != count.to_integral_value():
+        raise ValueError(f"{SHOWN[kind][0]} are counted in whole {SHOWN[kind][2]}; {shown} is not.")
+    return int(count)
 
 
 def shown(kind: str, count: int) -> Decimal:

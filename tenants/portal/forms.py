@@ -4,7 +4,7 @@ from typing import Any
 
 from django import forms
 
-from tenants.domain import zones
+from tenants.domain import limits, zones
 from tenants.domain.roles import EVERYTHING, IN_WORDS, SCOPES, Role
 from tenants.domain.text import NAME_LENGTH, has_control
 from tenants.models import Project, QuotaKind
@@ -117,6 +117,16 @@ class TenantForm(forms.Form):
 class LimitForm(forms.Form):
     kind = forms.ChoiceField(choices=QuotaKind.choices)
     limit = forms.DecimalField(label="Limit", min_value=0, max_value=10**9, decimal_places=3)
+
+    def clean(self) -> dict[str, Any]:
+        """Turn what a person gave into the quota's own count."""
+        given: dict[str, Any] = super().clean() or {}
+        if {"kind", "limit"} <= given.keys():
+            try:
+                given["limit"] = limits.kept(given["kind"], given["limit"])
+            except ValueError as wrong:
+                self.add_error("limit", str(wrong))
+        return given
 
 
 class WhyForm(forms.Form):

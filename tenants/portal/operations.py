@@ -86,7 +86,7 @@ def limit(request: Any, pk: str) -> HttpResponse:
             quotas.set_limit(
                 project=Project.objects.get(tenant=tenant, parent=None),
                 kind=kind,
-                limit=limits.kept(kind, form.cleaned_data["limit"]),
+                limit=form.cleaned_data["limit"],
                 actor=request.actor,
                 now=clock.now(),
             )

@@ -128,7 +128,7 @@ def limit(request: Any, pk: str) -> HttpResponse:
         quotas.set_limit(
             project=project,
             kind=kind,
-            limit=limits.kept(kind, form.cleaned_data["limit"]),
+            limit=form.cleaned_data["limit"],
             actor=request.actor,
             now=clock.now(),
         )

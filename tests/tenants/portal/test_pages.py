@@ -182,6 +182,9 @@ def test_projects_are_made_renamed_limited_and_archived(delta: World, owner: Bro
     assert "of 2.5<" in page
     with walls.as_tenant(delta.tenant.pk):
         assert Quota.objects.get(project=lab).soft_limit == 2500
+    owner.post(f"/projects/{lab.pk}/quota/", {"kind": "storage", "limit": "0.5"})
+    with walls.as_tenant(delta.tenant.pk):
+        assert not Quota.objects.filter(project=lab, kind="storage").exists(), "half a GiB is not nothing"
     owner.post(f"/projects/{lab.pk}/archive/")
     assert lab.pk not in owner.get("/projects/").content.decode()
 
