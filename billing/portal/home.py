@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.db.models import BooleanField, Case, Count, Value, When
+from django.db.models.functions import Coalesce
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
@@ -70,7 +71,9 @@ def counted(request: PageRequest) -> list[tuple[str, bool, int]]:
 def first_in_line(request: PageRequest) -> list[Row]:
     """Return what has waited longest, the visitor's own before others'."""
     queued = request.scope.leases().filter(state=S.QUEUED.value)
-    own_first = queued.annotate(mine=mine_first(request)).order_by("-mine", "created_at", "pk")
+    own_first = queued.annotate(mine=mine_first(request)).order_by(
+        "-mine", Coalesce("waits_since", "created_at"), "pk"
+    )
     return rows(loaded(own_first)[:1], currency=request.tenant.currency, now=request.now)
 
 

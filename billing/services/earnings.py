@@ -23,7 +23,7 @@ WITH span AS (
 ), stretch AS (
   SELECT span.n, t.tenant_id, t.offering_id, t.quantity, greatest(t.at, first) AS s,
          least(coalesce(next.at, last), last) AS e
-    FROM span JOIN broker_lease l ON (l.ended_at IS NULL OR l.ended_at > first) AND l.active_at < last
+    FROM span JOIN broker_lease l ON (l.ended_at IS NULL OR l.ended_at > first) AND l.created_at < last
     JOIN broker_transition t ON t.lease_id = l.id AND t.after = 'active' AND t.at < last
     LEFT JOIN broker_transition next ON next.lease_id = t.lease_id AND next.seq = t.seq + 1
    WHERE coalesce(next.at, last) > first)

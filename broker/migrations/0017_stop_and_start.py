@@ -6,7 +6,9 @@ from tenants.models.walls import handed
 
 # A lease that was started again waits since then, and not since it was asked for.
 WAITING = """
+SET LOCAL ROLE gpubroker_sweep;  -- only whoever owns it may drop it
 DROP VIEW broker_waiting;
+RESET ROLE;
 CREATE VIEW broker_waiting AS
   SELECT id AS lease_id, offering_id, quantity, {since} AS created_at,
          coalesce(tenant_id = current_setting('app.tenant', true), false) AS mine

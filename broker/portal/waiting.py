@@ -30,7 +30,7 @@ def queue(request: OpsRequest) -> HttpResponse:
         "rows": [
             {"lease": lease, "waited": waited, "overdue": waited > PATIENCE}
             for lease in found.leases
-            for waited in [request.now - lease.created_at]
+            for waited in [request.now - lease.queues_since]
         ],
         "next": found.after,
         "after": after,

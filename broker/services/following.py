@@ -60,9 +60,13 @@ class Agent:
             for kind, (marks, _) in FOLLOWED.items()
         ]
         self.pulse = Pulse(
-            self.way.transport, self.way.installation, well=self._sees_all, strange=self._is_strange
+            self.way.transport,
+            pulse_ref(cluster.pk),
+            self.way.installation,
+            well=self._sees_all,
+            strange=self._is_strange,
         )
-        self._pulse_name = pulse_ref(self.way.installation).name
+        self._pulse_name = pulse_ref(cluster.pk).name
         self._uid = self.way.uid()
         self._inventory_at = self._return_at = 0.0
         self._taken, self._take_again_at = 0, 0.0  # the inventory as it was taken last

@@ -145,7 +145,7 @@ def _apply(lease: Lease, observation: Observation, now: datetime) -> None:
             ending.finish(lease, now=now)
         case S.STOPPING, Seen.GONE:  # and nothing else: what is not proven gone may still write to its volume
             stopping.rest(lease, now=now)
-        case S.RELEASING, Seen.LOST if now - lease.at > LOST_AFTER:
+        case S.RELEASING, Seen.LOST if lease.volume_id is None and now - lease.at > LOST_AFTER:
             ending.finish(lease, now=now)
         case S.ACTIVE, Seen.PENDING if not ending.is_over(lease, now - LOST_AFTER):
             _unproven(lease, observation, now)
@@ -201,8 +201,8 @@ def _activate(lease: Lease, observation: Observation, now: datetime) -> None:
 
 def _requeue(lease: Lease, observation: Observation, now: datetime) -> None:
     """Place it anew: it was never active, so nothing was charged. Its old place stays taken until proven empty."""
-    if lease.generation > MOST_PLACES:
-        _give_up(lease, f"{lease.generation - 1} places did not take it, the last: {observation.text}", now)
+    if (places := leaving.places_left(lease)) >= MOST_PLACES:
+        _give_up(lease, f"{places} places did not take it, the last: {observation.text}", now)
         return
     lease.move(
         S.QUEUED,

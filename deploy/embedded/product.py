@@ -106,7 +106,7 @@ class Product:
 
     def agent(self) -> Part:
         """Describe what follows Kubernetes clusters: idle until one joins."""
-        follow_all = [PYTHON, str(CHECKOUT / "manage.py"), "kube_agent", "--skip-checks"]
+        follow_all = [PYTHON, str(CHECKOUT / "manage.py"), "kube_agent"]
         return self._part("agent", follow_all, WORKER)
 
     def _part(

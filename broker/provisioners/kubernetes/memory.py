@@ -39,7 +39,7 @@ class Memory:
     def __init__(self, cluster_id: str, installation: str) -> None:
         self._rows = ClusterObject.objects.filter(cluster=cluster_id)
         self._installation = installation
-        ref = pulse_ref(installation)
+        ref = pulse_ref(cluster_id)
         self._pulse = Q(kind=CONFIG_MAP.name, namespace=ref.namespace, name=ref.name)
 
     def fresh_at(self, now: datetime) -> datetime | None:

@@ -22,8 +22,9 @@ LATE_S = 5.0
 BEATS = f"{labels.DOMAIN}/beats"  # an annotation
 
 
-def pulse_ref(installation: str) -> Ref:
-    return Ref(CONFIG_MAP, f"pulse-{installation.replace('_', '-') or 'broker'}", NAMESPACE)
+def pulse_ref(cluster_id: str) -> Ref:
+    """Name a cluster's own pulse: one that answers without it is another cluster, or one that nobody followed yet."""
+    return Ref(CONFIG_MAP, f"pulse-{cluster_id.replace('_', '-')}", NAMESPACE)
 
 
 def late(seen: Thing) -> bool:
@@ -38,17 +39,13 @@ class Pulse:
     def __init__(
         self,
         transport: Transport,
+        ref: Ref,
         installation: str,
         *,
         well: Callable[[], bool],
         strange: Callable[[Api, Thing | None], bool],
     ) -> None:
-        self._transport, self._ref, self._well, self._strange = (
-            transport,
-            pulse_ref(installation),
-            well,
-            strange,
-        )
+        self._transport, self._ref, self._well, self._strange = transport, ref, well, strange
         self._installation, self.beats = installation, 0
 
     def follow(self, going: Callable[[], bool]) -> None:

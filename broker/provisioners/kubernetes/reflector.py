@@ -65,10 +65,8 @@ class Reflector:
                 troubles = 0
                 continue
             except refusals.Expired:
-                self.is_open = False
                 self.version, pause = None, self._chance.uniform(0, AFTER_410_S)
             except (Unanswered, refusals.Refusal) as trouble:
-                self.is_open = False
                 troubles = 1 if clock.monotonic() - began > HEALTHY_S else troubles + 1
                 longest = min(FIRST_PAUSE_S * 2**troubles, LONGEST_PAUSE_S)
                 pause = max(self._chance.uniform(0, longest), getattr(trouble, "again_in_s", None) or 0)
@@ -77,6 +75,12 @@ class Reflector:
 
     def once(self, going: Callable[[], bool]) -> None:
         """List if need be, then watch until the server ends the stream."""
+        try:
+            self._follow_stream(going)
+        finally:
+            self.is_open = False  # until the server agrees anew, however long it takes to
+
+    def _follow_stream(self, going: Callable[[], bool]) -> None:
         if self.version is None:
             self._list()
         lines = self._transport.within(LIST_S).watch(

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 
 from django.db import connection
 from django.db.models import Q
+from django.db.models.functions import Coalesce
 
 from broker.models import Lease
 from broker.services.leases.placing import PATIENCE
@@ -13,8 +14,8 @@ PAGE = 100
 
 # percentile_disc: a wait that somebody really has, not one between two of them.
 FIGURES = """
-SELECT count(*), min(created_at), percentile_disc(0.05) WITHIN GROUP (ORDER BY created_at)
-  FROM broker_lease WHERE state = 'queued'
+SELECT count(*), min(since), percentile_disc(0.05) WITHIN GROUP (ORDER BY since)
+  FROM (SELECT coalesce(waits_since, created_at) AS since FROM broker_lease WHERE state = 'queued') queued
 """
 
 
@@ -50,11 +51,11 @@ def figures(*, now: datetime) -> Figures:
 
 def waiting(*, after: str = "", limit: int = PAGE) -> Page:
     """Return who waits, oldest first, with tenant, project and offering; continue behind lease `after`."""
-    rows = Lease.objects.filter(state="queued").select_related("tenant", "project", "offering")
+    queued = Lease.objects.filter(state="queued").annotate(since=Coalesce("waits_since", "created_at"))
+    rows = queued.select_related("tenant", "project", "offering")
     seen = Lease.objects.filter(pk=after).first() if after else None
     if seen:
-        younger = Q(created_at__gt=seen.created_at) | Q(created_at=seen.created_at, id__gt=seen.pk)
-        rows = rows.filter(younger)
-    rows = rows.order_by("created_at", "id")
+        rows = rows.filter(Q(since__gt=seen.queues_since) | Q(since=seen.queues_since, id__gt=seen.pk))
+    rows = rows.order_by("since", "id")
     found = list(rows[: limit + 1])
     return Page(found[:limit], found[limit - 1].pk if len(found) > limit else "")

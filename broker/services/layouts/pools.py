@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from django.db.models import Max
+from django.db.models.functions import Coalesce
 
 from broker.domain.layouts import CardNow, NodeNow, demand_of
 from broker.domain.repartition import Step
@@ -106,7 +107,7 @@ def _demand(pool: Pool, now: datetime) -> dict[str, int]:
             offering__gpu_model=pool.model,
             offering__region=pool.region,
             offering__isolation__in=WALLED,
-        ).values_list("offering__profile", "quantity", "created_at")
+        ).values_list("offering__profile", "quantity", Coalesce("waits_since", "created_at"))
         waiting = [
             (profile, (now - since).total_seconds()) for profile, count, since in queue for _ in range(count)
         ]

@@ -29,6 +29,12 @@ def leave(lease: Lease, *, now: datetime) -> None:
     doorbell.ring("broker.leave", lease.pk, tenant_id=lease.tenant_id, now=now, after_s=SOON_S)
 
 
+def places_left(lease: Lease) -> int:
+    """Count how many times a lease went on without its places since it was last asked to start."""
+    left = lease.allocations.filter(leaving_since__gte=lease.queues_since)
+    return left.values("generation").distinct().count()
+
+
 def step(lease_id: str, tenant_id: str, *, now: datetime) -> None:
     """Tell what is left of a lease's earlier places to go, and give back those that are proven empty."""
     with as_tenant(tenant_id):

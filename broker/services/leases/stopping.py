@@ -40,6 +40,10 @@ class TimeSpent(Refused):
     code, status, title = "time-spent", 409, "Its time is used up"
 
 
+STARTED = (LeaseState.QUEUED, LeaseState.PROVISIONING, LeaseState.ACTIVE)
+ENDED = (LeaseState.RELEASING, LeaseState.RELEASED)
+
+
 def stop(lease: Lease, *, actor: Actor, now: datetime) -> None:
     """End the charging of an active lease and take it off its card; what lies on its volume stays.
 
@@ -111,12 +115,14 @@ def rest(lease: Lease, *, now: datetime) -> None:
 def start(lease: Lease, *, actor: Actor, now: datetime) -> Lease:
     """Queue a stopped lease again for what is left of its time, if every gate lets it pass.
 
-    Raises Refused and changes nothing otherwise.
+    One that has been started again stays as it is. Raises Refused and changes nothing otherwise.
     """
     hold_off_new(lease.tenant_id)  # before the row is locked: whoever makes a quota locks rows, too
     lease = (
         Lease.objects.select_for_update(of=("self",)).select_related("offering", "project").get(pk=lease.pk)
     )
+    if lease.waits_since and lease.state in STARTED:
+        return lease
     _may_start(lease, now)
     gates.pass_all(lease, now=now)
     lease.move(
@@ -151,6 +157,8 @@ def _may_start(lease: Lease, now: datetime) -> None:
 
 
 def _not_over(lease: Lease, now: datetime) -> None:
+    if lease.state in ENDED:
+        raise AlreadyOver(f"{lease.name} is {lease.state}.", fix="Launch a new one on the same volume.")
     if is_over(lease, now):
         raise AlreadyOver(
             f"{lease.name} reached its end at {end_of_term(lease):%Y-%m-%d %H:%M:%S} UTC.",

@@ -3,6 +3,7 @@
 import re
 from datetime import datetime, timedelta
 
+import structlog
 from django.conf import settings
 from django.db import transaction
 from django.db.models import F
@@ -20,6 +21,7 @@ from tenants.services.quotas import hold_off_new, set_limit
 from tenants.services.refusals import Invalid
 from tenants.services.walls import as_sweep, as_tenant
 
+log = structlog.get_logger(__name__)
 NAME = re.compile(r"[^\x00-\x1f\x7f-\x9f\u2028\u2029]{1,120}")
 MOST_GIB = 65_536
 LOOK_AGAIN = timedelta(seconds=10)
@@ -103,7 +105,8 @@ def _is_gone(volume: Volume, cluster: Cluster, now: datetime) -> bool:
     kept = Kept(volume.pk, volume.size_gib, tenant_id=volume.tenant_id, project_id=volume.project_id)
     try:
         seen = clusters.provisioner_at(cluster).remove_volume(kept, now=now)
-    except Unanswered:
+    except Unanswered as silence:
+        log.warning("a volume is not gone", volume=volume.pk, cluster=cluster.name, why=str(silence))
         return False
     if seen.seen is not Seen.GONE:
         again_s = seen.again_in_s

@@ -50,6 +50,15 @@ def test_each_lease_is_told_its_own_price(life: Life, kestrel: Home) -> None:
         }
 
 
+def test_what_was_stopped_has_earned_all_the_same(life: Life, kestrel: Home) -> None:
+    lease = life.lease(kestrel, world.offering("1g.10gb"), volume=life.volume(kestrel).pk)
+    life.run(600)
+    earned = between(life, 600)
+    life.stop(lease, kestrel)
+    life.run(60)
+    assert earned["EUR"] <= between(life, 7200)["EUR"]
+
+
 def test_what_ended_earned_exactly_what_rating_charges(life: Life, kestrel: Home) -> None:
     offering = world.offering("2g.20gb")
     lease = life.lease(kestrel, offering, quantity=2)

@@ -55,6 +55,23 @@ def test_a_long_queue_comes_in_pages_that_miss_nobody(life: Life, kestrel: Home)
     assert seen == [lease.pk for lease in waiting]
 
 
+def test_who_started_again_waits_since_then(life: Life, kestrel: Home) -> None:
+    again = life.lease(kestrel, world.offering("card"), volume=life.volume(kestrel).pk)
+    life.run(1800)
+    life.stop(again, kestrel)
+    life.run(60)
+    fill(life, kestrel)
+    first = life.ask(kestrel, world.offering("card"))
+    life.run(30)
+    life.start(again, kestrel)
+    life.run(30)
+    with as_staff():
+        seen, figures = queue.waiting(limit=1), queue.figures(now=life.now)
+        rest = queue.waiting(after=seen.after)
+    assert [lease.pk for lease in (*seen.leases, *rest.leases)] == [first.pk, again.pk]
+    assert figures.oldest == life.now - first.created_at
+
+
 def test_an_empty_queue_has_no_age(life: Life, kestrel: Home) -> None:
     with as_staff():
         seen = queue.figures(now=life.now)

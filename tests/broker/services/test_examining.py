@@ -18,7 +18,6 @@ from broker.models import (
     Examination,
     Gpu,
     Health,
-    our_mark,
 )
 from broker.provisioners.kubernetes.doctor import taking
 from broker.provisioners.kubernetes.doctor.taking import Known
@@ -92,7 +91,7 @@ def test_a_cluster_that_answers_is_known_by_its_uid(
 def test_a_cluster_whose_agent_has_a_pulse_is_not_asked(
     joined: Cluster, answers: Callable[..., Wire], life: Life
 ) -> None:
-    wire, ref = answers(who("uid-1")), pulse_ref(our_mark())
+    wire, ref = answers(who("uid-1")), pulse_ref(joined.pk)
     ClusterObject.objects.create(
         cluster=joined, kind="ConfigMap", namespace=ref.namespace, name=ref.name, version=1, seen_at=life.now
     )

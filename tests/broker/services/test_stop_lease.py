@@ -10,7 +10,7 @@ from broker.models import Lease, OfferingState, SimulatedPod, SimulatedVolume, S
 from broker.provisioners.base import Observation, Seen
 from broker.provisioners.simulated import SimulatedProvisioner
 from broker.services import proofs, reconcile
-from broker.services.leases import ending, growing, placing, standing, stopping
+from broker.services.leases import ending, growing, leaving, placing, standing, stopping
 from broker.services.leases.ending import AlreadyOver
 from broker.services.leases.request import OfferingRetired
 from broker.services.leases.stopping import NotActive, NothingKept, NotStopped, TimeSpent
@@ -310,6 +310,55 @@ def test_it_is_stopped_only_when_it_is_proven_gone(
         assert (fresh(lease).state, len(held(lease))) == (S.STOPPING, 1)
     life.go(20)
     assert (fresh(lease).state, held(lease)) == (S.STOPPED, [])
+
+
+def test_a_volume_is_nobody_elses_before_its_lease_is_proven_gone(
+    life: Life, kestrel: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Behind a network that is cut its pod may still write."""
+    lease = kept(life, kestrel)
+    with monkeypatch.context() as patch:
+        lost = Observation(Seen.LOST, "its node lost contact", last_seen=life.now)
+        patch.setattr(SimulatedProvisioner, "remove", lambda *_, **__: lost)
+        life.release(lease)
+        life.go(120)
+        assert fresh(lease).state == S.RELEASING
+        with pytest.raises(VolumeInUse):
+            life.ask(kestrel, offering(), volume=lease.volume_id)
+    life.go(20)
+    assert fresh(lease).state == S.RELEASED
+
+
+def test_starting_twice_is_as_good_as_once(life: Life, kestrel: Home) -> None:
+    lease = stopped(life, kestrel, kept(life, kestrel))
+    life.start(lease, kestrel)
+    begun = fresh(lease).seq
+    life.start(lease, kestrel)
+    assert fresh(lease).seq == begun
+    life.run(12)
+    life.start(lease, kestrel)
+    assert fresh(lease).state == S.ACTIVE
+
+
+def test_what_is_over_is_said_to_be(life: Life, kestrel: Home) -> None:
+    lease = kept(life, kestrel)
+    life.release(lease)
+    life.run(12)
+    lease = fresh(lease)
+    for again in (life.stop, life.start):
+        with pytest.raises(AlreadyOver, match="is released"):
+            again(lease, kestrel)
+
+
+def test_a_dozen_starts_are_no_dozen_failures(life: Life, kestrel: Home) -> None:
+    lease = kept(life, kestrel)
+    for _ in range(12):
+        lease = stopped(life, kestrel, lease)
+        life.start(lease, kestrel)
+        life.run(12)
+    assert fresh(lease).generation > 12
+    with as_tenant(kestrel.tenant.pk):
+        assert leaving.places_left(fresh(lease)) == 0
 
 
 def test_nothing_after_the_last_proof_of_life_is_charged(life: Life, kestrel: Home) -> None:

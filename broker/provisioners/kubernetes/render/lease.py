@@ -13,7 +13,16 @@ from broker.provisioners.kubernetes.render.doors import doors
 from broker.provisioners.kubernetes.render.pod import needs_secret
 from broker.provisioners.kubernetes.spec import LeaseSpec, Manifest, VolumeSpec
 
-FIRST = ("PersistentVolumeClaim", "Secret", "ResourceClaim", "NetworkPolicy", "Service")
+# Whatever makes pods comes last: once there is a pod, all that it needs is there, and nobody looks for more.
+FIRST = (
+    "PersistentVolumeClaim",
+    "Secret",
+    "ResourceClaim",
+    "NetworkPolicy",
+    "Service",
+    "HTTPRoute",
+    "Ingress",
+)
 
 
 def namespace_of(lease: LeaseSpec) -> str:

@@ -70,7 +70,7 @@ class Scene:
         )
 
     def beats(self, *, ago: timedelta = timedelta()) -> None:
-        ref = pulse_ref("ins_1")
+        ref = pulse_ref(self.cluster.pk)
         self.row("ConfigMap", ref.name, {}, space=ref.namespace)
         ClusterObject.objects.filter(name=ref.name).update(seen_at=NOW - ago)
 
@@ -141,7 +141,7 @@ def test_whatever_is_not_sure_is_asked_of_the_cluster(cluster: Cluster, serve: S
     scene.runs()
     match stale:
         case "no pulse":
-            ClusterObject.objects.filter(name=pulse_ref("ins_1").name).delete()
+            ClusterObject.objects.filter(name=pulse_ref(cluster.pk).name).delete()
         case "old pulse":
             scene.beats(ago=timedelta(seconds=21))
         case "no node":
@@ -214,7 +214,7 @@ def test_names_are_those_of_the_rows_that_carry_our_mark(cluster: Cluster, serve
     scene.runs()
     assert scene.memory.names(now=NOW) == [order().name]
     assert scene.memory.names(now=NOW + HOUR) is None
-    anyones = Memory(cluster.pk, "")
-    assert anyones.names(now=NOW) is None  # its own pulse is another
+    assert Memory(cluster.pk, "").names(now=NOW) == [order().name], "without a mark of ours, all are ours"
+    assert Memory("cls_other", "ins_1").names(now=NOW) is None, "the pulse is that of one cluster"
     assert scene.provisioner.names() == []  # by the clock the pulse is old: the cluster was asked
     assert scene.verbs == ["GET", "GET"]

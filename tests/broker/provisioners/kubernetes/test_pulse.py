@@ -6,13 +6,13 @@ import pytest
 
 from broker.provisioners.kubernetes import pulse
 from broker.provisioners.kubernetes.objects import Meta, Thing
-from broker.provisioners.kubernetes.pulse import BEATS, Pulse, late
+from broker.provisioners.kubernetes.pulse import BEATS, Pulse, late, pulse_ref
 from broker.provisioners.kubernetes.transport import Api
 from ports import clock
 from tests.broker.provisioners.kubernetes.wire import Say, Serve, Wire, refused
 
 WHERE = "/api/v1/namespaces/gpubroker-system/configmaps"
-BEATEN = Say(body={"metadata": {"name": "pulse-ins-1", "uid": "u", "resourceVersion": "9"}})
+BEATEN = Say(body={"metadata": {"name": "pulse-cls-1", "uid": "u", "resourceVersion": "9"}})
 
 
 def beating(wire: Wire, *, strange: bool = False, asked: list[Any] | None = None) -> Pulse:
@@ -21,7 +21,7 @@ def beating(wire: Wire, *, strange: bool = False, asked: list[Any] | None = None
             asked.append(answer and answer.metadata.resource_version)
         return strange
 
-    return Pulse(wire.transport, "ins_1", well=lambda: True, strange=judge)
+    return Pulse(wire.transport, pulse_ref("cls_1"), "ins_1", well=lambda: True, strange=judge)
 
 
 def test_a_beat_is_one_write_and_its_answer_is_judged(serve: Serve) -> None:
@@ -29,7 +29,7 @@ def test_a_beat_is_one_write_and_its_answer_is_judged(serve: Serve) -> None:
     made = beating(wire, asked=asked)
     made.once()
     (sent,) = wire.asked
-    assert (sent.method, sent.path.split("?")[0]) == ("PATCH", f"{WHERE}/pulse-ins-1")
+    assert (sent.method, sent.path.split("?")[0]) == ("PATCH", f"{WHERE}/pulse-cls-1")
     assert sent.body["metadata"]["annotations"][BEATS].isdecimal()
     assert (made.beats, asked) == (1, ["9"])
 
@@ -45,8 +45,8 @@ def test_the_first_beat_makes_the_object_once_the_cluster_is_known(serve: Serve)
 
 def test_a_pulse_of_nobody_in_particular_carries_no_mark(serve: Serve) -> None:
     wire = serve(refused(404, "not found"), BEATEN)
-    Pulse(wire.transport, "", well=lambda: True, strange=lambda api, answer: False).once()
-    assert wire.asked[1].body["metadata"]["name"] == "pulse-broker"
+    Pulse(wire.transport, pulse_ref("cls_1"), "", well=lambda: True, strange=lambda api, answer: False).once()
+    assert wire.asked[1].body["metadata"]["name"] == "pulse-cls-1"
     assert "gpubroker.dev/installation" not in wire.asked[1].body["metadata"]["labels"]
 
 

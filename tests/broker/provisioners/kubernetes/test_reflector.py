@@ -148,6 +148,12 @@ def test_it_is_open_from_when_the_server_agrees_until_trouble(
     assert was == [False, True, False]
 
 
+def test_a_stream_that_ended_in_peace_is_not_open_either(serve: Serve) -> None:
+    made = Reflector(serve(listing(version=5), stream(("ADDED", pod("b", 6)))).transport, POD, Told(9))
+    made.once(lambda: True)
+    assert not made.is_open, "until the server agrees anew, nobody tells us of anything"
+
+
 def test_a_nap_ends_when_we_are_told_to_stop() -> None:
     left = iter([True, True, False])
     reflector._nap(60, lambda: next(left))

@@ -109,6 +109,16 @@ def test_what_a_pod_refers_to_is_applied_before_it() -> None:
     assert order.index("PersistentVolumeClaim") < order.index("Job")
 
 
+@pytest.mark.parametrize(
+    "name", [each for each in EVERYTHING if each.startswith(("lease", "slices", "gang"))]
+)
+def test_what_makes_pods_is_applied_last(name: str) -> None:
+    """A pod that runs is taken as proof that all else is there."""
+    makers = {"Deployment", "StatefulSet", "Job"}
+    order = [kind in makers for kind in kinds(EVERYTHING[name])]
+    assert order == sorted(order)
+
+
 def test_a_gang_has_a_pod_on_each_node_with_the_slices_that_lie_there() -> None:
     found = pods(rendered(GANG))
     pinned = [_pin(pod) for pod in found]
