@@ -30,7 +30,7 @@ PLANTED: dict[str, tuple[Any, ModuleType, str, str, str]] = {
         ending, ending, "finish", "quotas.give_back(lease, used", "(lambda *_, **__: None)(lease, used"
     ),
     "places are never given back": (
-        ending, ending, "finish", "update(released_at=now)", "count()"
+        ending, ending, "finish", "left.update(released_at=max(now, lease.at))", "left.count()"
     ),
     "a lease moves whoever was faster": (
         leases,
