@@ -8,6 +8,7 @@ import pytest
 from broker.domain.states import LeaseState
 from broker.models import Cluster, ClusterObject, Lease, StaleLease
 from broker.provisioners.base import Observation, Seen, order_name
+from broker.provisioners.simulated import SimulatedProvisioner
 from broker.services import reconcile, sightings
 from broker.services.sightings import Sighting
 from ports import doorbell
@@ -85,6 +86,8 @@ def test_a_lease_becomes_active_with_the_row_that_says_so_and_nobody_is_rung_for
 
 
 def test_what_it_is_at_is_written_once(scene: Scene) -> None:
+    with as_tenant(scene.lease.tenant_id):
+        Lease.objects.filter(pk=scene.lease.pk).update(progress={})
     scene.anchor()
     scene.pod({"phase": "Pending"})
     assert fresh(scene.lease).progress["text"] == "pulling image"
@@ -199,6 +202,20 @@ def test_what_somebody_moved_meanwhile_is_left_to_a_worker(
     scene.anchor()
     scene.pod(RUNNING)
     assert (scene.state, scene.rung) == ("provisioning", [scene.step])
+
+
+def test_a_worker_whose_agent_was_faster_has_nothing_left_to_do(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ensure(*_: object, **__: object) -> Observation:
+        scene.anchor()
+        scene.pod(RUNNING)
+        return Observation(Seen.READY)
+
+    monkeypatch.setattr(SimulatedProvisioner, "ensure", ensure)
+    with doorbell.heard_by(lambda task, subject, tenant, at: scene._hear(task, subject, at)):
+        reconcile.step(scene.lease.pk, scene.lease.tenant_id, now=scene.life.now)
+    assert (scene.state, scene.rung) == ("active", [])
 
 
 def test_what_a_worker_is_just_taking_down_is_left_to_it(life: Life) -> None:
