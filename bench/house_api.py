@@ -59,6 +59,7 @@ class Bare(APIView):
             tenant_id=TENANT,
             project_id=wanted.pop("project"),
             offering_id=wanted.pop("offering"),
+            volume_id=wanted.pop("volume") or None,
             at=now.replace(microsecond=0),
             created_at=now,
             requested_by="bench",
