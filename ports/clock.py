@@ -1,5 +1,6 @@
 """Time. Doors read it once and hand `now` down; nothing below a door asks for it."""
 
+import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,7 +26,7 @@ class DatabaseClock:
     """
 
     def __init__(self) -> None:
-        self._read_at = -RESYNC_AFTER_S
+        self._read_at = -math.inf
         self._base = datetime.min.replace(tzinfo=UTC)
 
     def now(self) -> datetime:

@@ -38,6 +38,16 @@ def test_the_clock_asks_again_after_a_while(
         now.now()
 
 
+@pytest.mark.django_db
+def test_no_test_that_counts_queries_meets_the_clocks_own(
+    monkeypatch: pytest.MonkeyPatch, django_assert_num_queries: Any
+) -> None:
+    soon = clock.time.monotonic() + 600
+    monkeypatch.setattr(clock.time, "monotonic", lambda: soon)
+    with django_assert_num_queries(0):
+        clock.now()
+
+
 def test_a_standing_clock_moves_when_it_is_set_and_is_gone_afterwards() -> None:
     before = clock._clock
     with clock.standing_at(AT) as standing:
