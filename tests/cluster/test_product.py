@@ -14,6 +14,7 @@ from broker.provisioners.kubernetes.kubeconfig import parse
 from broker.provisioners.kubernetes.objects import Node, read
 from broker.provisioners.kubernetes.transport import Transport
 from broker.services import catalogue, clusters, joining
+from broker.services.following import Agent
 from ports import clock, doorbell
 from tenants.models.audit import AuditEvent
 from tenants.services.walls import as_staff
@@ -24,10 +25,14 @@ from tests.controlplane.plane import ControlPlane
 from tests.world import MODEL, OPERATOR, REGION, Life, fresh, held, home, path
 
 Until = Callable[[Lease, str], Lease]
+BEAT_S = 5.0
 
 
 class Installation:
     """A joined cluster with one node, whose cards are for sale, and a tenant."""
+
+    agent: Agent | None = None  # who follows the cluster; what it says is believed only while it is heard
+    _beat_at = 0.0
 
     def __init__(self, plane: ControlPlane, nodes: Nodes, life: Life) -> None:
         self.plane, self.life = plane, life
@@ -65,10 +70,19 @@ class Installation:
         raise AssertionError(f"{lease.state}, not {state}: {lease.progress} {lease.waits_for}")
 
     def pass_on(self) -> None:
-        """Let a moment of real time pass, and the workers work."""
-        clock.sleep(0.05)
+        """Let a moment of real time pass, and workers, beat and agent do what they do in the product.
+
+        No less: where an agent follows, workers leave it to that to tell of what comes, and to beat should it not.
+        """
+        if self.agent:
+            self.agent.turn(0.05)
+        else:
+            clock.sleep(0.05)
         self.life.clock.at = datetime.now(UTC)
         self.life.run(0)
+        if clock.monotonic() >= self._beat_at:
+            self._beat_at = clock.monotonic() + BEAT_S
+            self.life.sweep()
 
     def ours(self, kind: str) -> list[dict[str, Any]]:
         mine = f"gpubroker.dev/project={self.home.project.pk}"

@@ -178,8 +178,12 @@ class Nodes:
         return self.api.get(f"/api/v1/nodes/{name}")
 
     def until(self, name: str, state: str, *, within: float = 60) -> Object:
-        """Wait until the cluster believes a node Ready, or not."""
-        return self.api.until(f"/api/v1/nodes/{name}", lambda seen: ready(seen) == state, within=within)
+        """Wait until the cluster believes a node Ready, and places pods on it again, or not."""
+        return self.api.until(
+            f"/api/v1/nodes/{name}",
+            lambda seen: _usable(seen) if state == "True" else ready(seen) == state,
+            within=within,
+        )
 
     def power(self, name: str, *, on: bool) -> None:
         """Cut a node's power or give it back; the cluster notices by its silence.
