@@ -19,6 +19,7 @@ from broker.services.catalogue import profile_of
 from broker.services.leases import request as asking
 from broker.services.leases.request import Wanted
 from broker.services.leases.standing import starts
+from broker.services.volumes import mounting
 from tenants.models import QuotaKind
 from tenants.services.refusals import Invalid, QuotaExceeded, Refused
 
@@ -97,9 +98,12 @@ def quote(request: PageRequest, each: Sold, wanted: Wanted) -> Quote:
     offering = each.offering
     nano = each.nano_per_hour * wanted.quantity if each.nano_per_hour is not None else None
     possible = 1 <= wanted.quantity <= asking.MAX_QUANTITY
-    seating = (
-        capacity.preview(offering, quantity=wanted.quantity, same_node=wanted.same_node) if possible else None
-    )
+    seating = None
+    if possible:
+        home = mounting.home_of(wanted.volume)
+        seating = capacity.preview(
+            offering, quantity=wanted.quantity, same_node=wanted.same_node, cluster=home
+        )
     lease, refused = judged(request, wanted)
     bars = meters.quotas(request.project, now=request.now, currency=request.tenant.currency)
     cost = most(each, wanted, request.tenant.currency)

@@ -10,6 +10,7 @@ from billing.services.prices import Price
 from broker.domain.states import PriceClass
 from broker.models import Lease, Offering
 from broker.services import capacity
+from broker.services.volumes import mounting
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,13 +26,14 @@ class Alternative:
 
 
 def instead(lease: Lease, *, currency: str, cost: int, now: datetime) -> tuple[Alternative, ...]:
-    """Offer at most one of each kind, of the lease's region and only if it could start now."""
+    """Offer at most one of each kind, of the lease's region and only if it could start now: where its volume lies."""
     asked = lease.offering
     others = [
         o for o in Offering.objects.published().filter(region=asked.region).order_by("pk") if o != asked
     ]
     known = prices.at(now, currency=currency, offerings=[o.pk for o in (*others, asked)])
-    free = capacity.availability(o for o in others if o.pk in known)
+    home = mounting.home_of(lease.volume_id)
+    free = capacity.availability((o for o in others if o.pk in known), cluster=home)
     buyable = [o for o in others if free.get(o.pk, 0) >= lease.quantity]
 
     def price(offering: Offering) -> int:

@@ -14,6 +14,7 @@ from broker.models import Lease, Offering
 from broker.services import capacity, gates
 from broker.services.capacity import Card
 from broker.services.leases.request import Wanted, build
+from broker.services.volumes import mounting
 from tenants.models import Project
 from tenants.services import quotas
 from tenants.services.actors import Actor
@@ -61,7 +62,8 @@ def quote(wanted: Wanted, *, project: Project, actor: Actor, now: datetime) -> Q
     rooms = quotas.room([project])[project.pk]
     price = prices.at(now, currency=currency, offerings=[offering.pk]).get(offering.pk)
     refusal = _judged(lease, now)
-    seating = capacity.preview(offering, quantity=lease.quantity, same_node=lease.same_node)
+    home = mounting.home_of(lease.volume_id)
+    seating = capacity.preview(offering, quantity=lease.quantity, same_node=lease.same_node, cluster=home)
     cost = _at_most(lease, price, currency)
     return Quote(
         offering=offering,
@@ -71,7 +73,7 @@ def quote(wanted: Wanted, *, project: Project, actor: Actor, now: datetime) -> Q
         price=price,
         nano_per_hour=price.nano_per_hour * lease.quantity if price else 0,
         at_most_minor=cost,
-        starts=NOW if seating else _later(lease),
+        starts=NOW if seating else _later(lease, home),
         refusal=refusal,
         places=tuple(Place(seat, seating.cards[seat.gpu]) for seat in seating.seats) if seating else (),
         room=tuple(rooms),
@@ -95,8 +97,10 @@ class _Undo(Exception):
     """Nothing of a quote is kept."""
 
 
-def _later(lease: Lease) -> str:
-    most = capacity.could_ever_fit(lease.offering, quantity=lease.quantity, same_node=lease.same_node)
+def _later(lease: Lease, home: str) -> str:
+    most = capacity.could_ever_fit(
+        lease.offering, quantity=lease.quantity, same_node=lease.same_node, cluster=home
+    )
     return WHEN_FREE if most >= lease.quantity else NEVER
 
 

@@ -158,36 +158,54 @@ def by_cluster(cards: Iterable[Card]) -> list[list[Card]]:
     return sorted(clusters.values(), key=lambda together: (len(together), together[0].cluster))
 
 
-def preview(offering: Offering, *, quantity: int = 1, same_node: bool = False) -> Seating | None:
-    """Say where a request would go now, without taking anything. Must run inside the tenant's wall."""
-    return seat(offering, cards_of(pool_of(offering)), quantity=quantity, same_node=same_node)
+def within(cluster: str, cards: Collection[Card]) -> list[Card]:
+    """Return the cards of one cluster by its name; of all where none is named."""
+    return [card for card in cards if card.cluster == cluster or not cluster]
 
 
-def could_ever_fit(offering: Offering, *, quantity: int, same_node: bool, in_service: bool = False) -> int:
+def preview(
+    offering: Offering, *, quantity: int = 1, same_node: bool = False, cluster: str = ""
+) -> Seating | None:
+    """Say where a request would go now, without taking anything. Must run inside the tenant's wall.
+
+    `cluster` is the only one it may go to: where its volume lies.
+    """
+    cards = within(cluster, cards_of(pool_of(offering)))
+    return seat(offering, cards, quantity=quantity, same_node=same_node)
+
+
+def could_ever_fit(
+    offering: Offering, *, quantity: int, same_node: bool, in_service: bool = False, cluster: str = ""
+) -> int:
     """Return how many of the offering the best cluster of the pool (or its best node) could hold if it were empty.
 
     `in_service` counts only the cards that may be placed on now, not those that may come back, and as they are cut
     now: a cluster that cuts its nodes anew by itself may else come to hold whatever its cards can be cut into.
+    `cluster` asks of that one alone, by its name.
     """
     spec, profile = spec_of(offering.gpu_model_id), profile_of(offering)
     cards = Gpu.objects.sellable() if in_service else Gpu.objects.all()
-    rows = cards.filter(
-        gpu_model_id=offering.gpu_model_id, node__cluster__region=offering.region
-    ).values_list(
+    cards = cards.filter(gpu_model_id=offering.gpu_model_id, node__cluster__region=offering.region)
+    if cluster:
+        cards = cards.filter(node__cluster__name=cluster)
+    rows = cards.values_list(
         "id", "node_id", "node__cluster_id", "layout_policy", "fixed_layout", "node__cluster__recuts"
     )
     together: defaultdict[str, list[CardView]] = defaultdict(list)
-    for gpu, node, cluster, policy, layout, recuts in rows:
+    for gpu, node, where, policy, layout, recuts in rows:
         fixed = policy == LayoutPolicy.FIXED and (in_service or not recuts)
         geometry = fixed_geometry(spec, layout) if fixed else None
-        together[node if same_node else cluster].append(CardView(gpu, node, CardState(), geometry))
+        together[node if same_node else where].append(CardView(gpu, node, CardState(), geometry))
     return max((PoolIndex(spec, views).how_many_fit(profile) for views in together.values()), default=0)
 
 
-def availability(offerings: Iterable[Offering]) -> dict[str, int]:
-    """Return exactly how many of each offering could be placed now, each counted alone; two queries in all."""
+def availability(offerings: Iterable[Offering], *, cluster: str = "") -> dict[str, int]:
+    """Return exactly how many of each offering could be placed now, each counted alone; two queries in all.
+
+    `cluster` counts those of that one alone, by its name.
+    """
     cards: defaultdict[Pool, list[Card]] = defaultdict(list)
-    for card in cards_of(None):
+    for card in within(cluster, cards_of(None)):
         cards[card.model, card.region].append(card)
     indexes: dict[tuple[Pool, bool], PoolIndex] = {}
     free = {}

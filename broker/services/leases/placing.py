@@ -13,7 +13,7 @@ from django.db.models.functions import Coalesce
 
 from broker.domain.states import LeaseState
 from broker.models import Allocation, Gpu, Lease, Offering, StaleLease
-from broker.services.capacity import Card, Pool, Seating, cards_of, could_ever_fit, pool_of, seat
+from broker.services.capacity import Card, Pool, Seating, cards_of, could_ever_fit, pool_of, seat, within
 from broker.services.leases import leaving
 from broker.services.volumes import mounting
 from ports import doorbell
@@ -142,8 +142,8 @@ def place(lease: Lease, *, now: datetime) -> bool:
     one of them have the place, the other looks again.
     """
     for _ in range(TRIES):
-        where = mounting.home_of(lease)
-        cards = mounting.within(where, cards_of(pool_of(lease.offering)))
+        where = mounting.home_of(lease.volume_id)
+        cards = within(where, cards_of(pool_of(lease.offering)))
         seating = _seat(lease, cards, now)
         if seating is None:
             lease.waits_for = why_not(lease, cards, now=now, where=where)
@@ -176,8 +176,8 @@ def _seat(lease: Lease, cards: list[Card], now: datetime) -> Seating | None:
 
 def foresee(lease: Lease) -> None:
     """Let a lease say what placing it now would do, and do nothing."""
-    where = mounting.home_of(lease)
-    cards = mounting.within(where, cards_of(pool_of(lease.offering)))
+    where = mounting.home_of(lease.volume_id)
+    cards = within(where, cards_of(pool_of(lease.offering)))
     if seat(lease.offering, cards, quantity=lease.quantity, same_node=lease.same_node):
         lease.state = LeaseState.PROVISIONING.value
     else:

@@ -1,13 +1,11 @@
 """Which lease may have a volume, and which cards can reach it: it lies in one cluster, once something is on it."""
 
-from collections.abc import Collection
 from datetime import datetime
 
 from django.db.models import Exists, OuterRef, QuerySet
 
 from broker.domain.states import VolumeState
 from broker.models import Cluster, Gpu, Lease, Offering, Volume
-from broker.services.capacity import Card
 from broker.services.volumes.refusals import OutOfReach, VolumeGoing, VolumeInUse
 from tenants.models import Project
 from tenants.services.refusals import Invalid, Missing
@@ -58,15 +56,11 @@ def _within_reach(cluster: Cluster, offering: Offering) -> bool:
     return cluster.region == offering.region and same_model.exists()
 
 
-def home_of(lease: Lease) -> str:
-    """Return the name of the cluster in which the lease's volume lies; empty while it lies nowhere."""
-    if not lease.volume_id:
+def home_of(volume_id: str | None) -> str:
+    """Return the name of the cluster in which a volume lies; empty while it lies nowhere, or where there is none."""
+    if not volume_id:
         return ""
-    return Volume.objects.values_list("cluster__name", flat=True).get(pk=lease.volume_id) or ""
-
-
-def within(cluster: str, cards: Collection[Card]) -> list[Card]:
-    return [card for card in cards if card.cluster == cluster or not cluster]
+    return Volume.objects.filter(pk=volume_id).values_list("cluster__name", flat=True).first() or ""
 
 
 def settle(lease: Lease, cluster: str) -> None:

@@ -4,13 +4,15 @@ from typing import Any
 
 import pytest
 
-from broker.models import Lease, Offering
+from broker.models import Cluster, Gpu, Lease, Offering, Volume
+from broker.services import inventory
+from broker.services.inventory import Rack
 from tenants.domain.roles import Role
 from tenants.models import AuditEvent, QuotaKind
 from tenants.services.walls import as_tenant
 from tests.billing.histories import EURO, LONG_AGO, reprice
 from tests.tenants.people import Api
-from tests.world import Home, alive, cards, home, offering
+from tests.world import MODEL, NOW, REGION, Home, alive, cards, home, offering
 
 pytestmark = pytest.mark.django_db
 PRICES = {"card": 289, "3g.40gb": 134, "2g.20gb": 88, "1g.10gb": 39}
@@ -68,6 +70,27 @@ def test_what_a_gate_would_refuse_is_told_and_not_an_error(kestrel: Home) -> Non
         quote = ask(kestrel, offering("card")).json()
     assert (quote["feasible"], quote["starts"]) == (False, "now")
     assert (quote["refusal"]["code"], bool(quote["refusal"]["fix"])) == ("quota-exceeded", True)
+
+
+def test_a_quote_with_a_volume_is_for_the_cluster_where_that_lies(kestrel: Home) -> None:
+    """Elsewhere there is room, and a card that could be cut: neither is of any use to it."""
+    inventory.add_simulated([Rack("north-2", REGION, MODEL, nodes=1, cards_per_node=1)], now=NOW)
+    what = offering("3g.40gb")
+    with alive() as life:
+        volume = life.volume(kestrel)
+        with as_tenant(kestrel.tenant.pk):
+            there = Cluster.objects.get(name="north-2")
+            Volume.objects.filter(pk=volume.pk).update(cluster=there, used_at=life.now)
+        quote = ask(kestrel, what, volume=volume.pk).json()
+        assert [place["cluster"] for place in quote["places"]] == ["north-2"]
+        taken = life.lease(kestrel, offering("card"), volume=volume.pk)
+        life.release(taken)
+        life.run(10)
+        with as_tenant(kestrel.tenant.pk):
+            Gpu.objects.filter(node__cluster=there).update(health="unhealthy")
+        full = ask(kestrel, what, volume=volume.pk).json()
+        assert (full["starts"], full["places"], full["alternatives"]) == ("when_free", [], [])
+        assert ask(kestrel, what).json()["starts"] == "now"
 
 
 def test_a_full_fleet_means_when_free(kestrel: Home) -> None:

@@ -8,12 +8,14 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from billing.portal.wishes import seconds
-from broker.models import Lease, Offering
+from broker.models import Cluster, Lease, Offering, Volume
+from broker.services import inventory
+from broker.services.inventory import Rack
 from tenants.domain.roles import Role
 from tenants.models import QuotaKind
 from tenants.services.walls import as_tenant
 from tests.billing.portal.desks import Desk, words
-from tests.world import offering
+from tests.world import MODEL, REGION, offering
 
 pytestmark = pytest.mark.django_db
 
@@ -146,6 +148,19 @@ def test_what_has_no_room_queues_and_says_so(desk: Desk) -> None:
     assert "waiting costs nothing" in page
     desk.post("/launch/", **form(offering("card")))
     assert leases_of(desk)[-1].state == "queued"
+
+
+def test_with_a_volume_the_place_is_where_that_lies(desk: Desk) -> None:
+    inventory.add_simulated([Rack("north-9", REGION, MODEL, nodes=1)], now=desk.life.now)
+    volume = desk.life.volume(desk.owner)
+    with as_tenant(desk.owner.tenant.pk):
+        Volume.objects.filter(pk=volume.pk).update(
+            cluster=Cluster.objects.get(name="north-9"), used_at=desk.life.now
+        )
+    asked = f"/launch/?offering={offering('card').pk}&volume="
+    assert "north-9 / n01" in desk.read(asked + volume.pk)
+    assert "north-1 / n01" in desk.read(asked)
+    assert "north-1 / n01" in desk.read(asked + "vol_of_nobody")
 
 
 def test_alternatives_tell_the_difference_in_money(desk: Desk) -> None:
