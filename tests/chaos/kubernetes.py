@@ -25,6 +25,7 @@ if not apps.ready:
 from broker.models import LayoutChange
 from tests.chaos import kubernetes_checks as checks
 from tests.chaos import kubernetes_disasters as disasters
+from tests.chaos import kubernetes_keeping as keeping
 from tests.chaos.kubernetes_faults import STEPS, nodes_have_power, plugin_reports_all
 from tests.chaos.kubernetes_world import World
 from tests.controlplane.plane import ControlPlane
@@ -50,8 +51,11 @@ class Report:
     leaked: list[str] = field(default_factory=list)
     double_allocations: int = 0
     run_twice: list[str] = field(default_factory=list)
+    written_twice: list[str] = field(default_factory=list)
     quota_overshoots: int = 0
     seconds: dict[str, int] = field(default_factory=dict)
+    wrong_times: list[str] = field(default_factory=list)
+    kept: dict[str, int] = field(default_factory=dict)
     unfinished: list[str] = field(default_factory=list)
     unexpected: list[str] = field(default_factory=list)
     wedges_healed: int = 0
@@ -60,8 +64,9 @@ class Report:
 
     @property
     def is_clean(self) -> bool:
-        wrong = self.leaked or self.run_twice or self.unfinished or self.unexpected
-        return not (wrong or self.double_allocations or self.quota_overshoots or any(self.seconds.values()))
+        wrong = self.leaked or self.run_twice or self.written_twice or self.unfinished or self.unexpected
+        counted = self.double_allocations or self.quota_overshoots or any(self.seconds.values())
+        return not (wrong or self.wrong_times or counted)
 
 
 def live(plane: ControlPlane, *, steps: int, seed: int, within_s: float = 1e9) -> Report:
@@ -84,13 +89,16 @@ def live(plane: ControlPlane, *, steps: int, seed: int, within_s: float = 1e9) -
                 report.quota_overshoots += checks.overshoot(world)
                 disasters.strangers_are_whole(world)
                 disasters.cut_while_held(world)
+                keeping.look(world, witness.lives())
             if report.steps % TELL_EVERY == 0:
                 longest = {name: round(s) for name, s in report.seconds_in.most_common(6)}
                 print(f"{report.steps} steps, {time.monotonic() - began:.0f} s: {longest}", flush=True)
-        report.unfinished = come_to_rest(world)
+        report.unfinished = come_to_rest(world, witness)
         report.leaked = checks.leaked(world)
         report.double_allocations = checks.double_allocations()
-        report.run_twice = sorted(witness.twice)
+        report.run_twice, report.written_twice = sorted(witness.twice), sorted(witness.written_twice)
+        report.wrong_times = [*keeping.wrong_times(), *keeping.wrong_hours(world)]
+        report.kept = keeping.counts()
         report.seconds, report.active_unit_s = checks.seconds(world, witness)
         report.became_active = len({each.pk for each in world.leases() if each.active_at})
         report.leases = Counter(f"{each.state} {each.end_reason}" for each in world.leases())
@@ -101,31 +109,39 @@ def live(plane: ControlPlane, *, steps: int, seed: int, within_s: float = 1e9) -
     return report
 
 
-def come_to_rest(world: World) -> list[str]:
-    """Mend what was broken, end what lives, and wait until all is over; name what never was."""
+def come_to_rest(world: World, witness: checks.Witness) -> list[str]:
+    """Mend what was broken, end what lives, then delete what was kept, and wait until all is over; name what is not."""
     world.proxy.faults.clear()
     world.fuse.calls = 0
     nodes_have_power(world)
     plugin_reports_all(world)
     disasters.neighbours_leave(world)
-    end = time.monotonic() + SETTLE_S
+    is_looked_at, end = False, time.monotonic() + SETTLE_S
     while time.monotonic() < end:
         world.jumps.jump(timedelta(seconds=SETTLE_FASTER_S))
         disasters.operator_looks(world)
-        for lease in world.leases("queued", "provisioning", "active"):
+        for lease in world.leases("queued", "provisioning", "active", "stopping", "stopped"):
             world.life.release(lease)
         world.turn()
         under_way = LayoutChange.objects.under_way().exists()
         alive = [each for each in world.leases() if each.state != "released"]
-        if not alive and not under_way and not checks.leaked(world):
-            return []
+        if not alive and not under_way:
+            if not is_looked_at:  # what was kept is there to the last
+                keeping.look(world, witness.lives())
+                is_looked_at = True
+            if keeping.delete_all(world) and not checks.leaked(world):
+                return []
         time.sleep(0.1)
     cutting = [f"{each.node} {each.step} {each.why}" for each in LayoutChange.objects.under_way()]
-    return cutting + [
-        f"{each.pk} {each.state} {each.conditions} {each.progress}"
-        for each in world.leases()
-        if each.state != "released"
-    ]
+    return (
+        cutting
+        + [
+            f"{each.pk} {each.state} {each.conditions} {each.progress}"
+            for each in world.leases()
+            if each.state != "released"
+        ]
+        + keeping.unfinished()
+    )
 
 
 def main(steps: str = "10000", seed: str = "", within_s: str = "1e9") -> None:

@@ -1,6 +1,7 @@
 """What must be true of a long life on a cluster, whatever went wrong: by the database and by the cluster itself."""
 
-from collections import Counter, defaultdict
+from collections import Counter
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from threading import Event, Thread
 
@@ -23,13 +24,28 @@ LEFT = (
     "/apis/apps/v1/statefulsets",
     "/apis/batch/v1/jobs",
 )
+KEPT = ("/api/v1/persistentvolumeclaims", "/api/v1/persistentvolumes")
 TWICE = """
 SELECT count(*) FROM broker_allocation a JOIN broker_allocation b
     ON a.gpu_id = b.gpu_id AND a.id < b.id AND a.placement && b.placement
  WHERE tstzrange(a.held_at, a.released_at) && tstzrange(b.held_at, b.released_at)
 """
 TOLERATED_S = 1
-OWN_WISH = "released by the tenant"  # who lets go of a lease at that very moment pays up to it
+OWN_WISH = (
+    "released by the tenant",
+    "stopped by the tenant",
+)  # who lets go at that very moment pays up to it
+
+
+Life = tuple[str, int]  # a lease and its generation: between two of them it was stopped, or went elsewhere
+
+
+@dataclass(frozen=True)
+class Running:
+    """A pod that runs, and the claims that it mounts."""
+
+    life: Life
+    claims: frozenset[str]
 
 
 class Witness(Thread):
@@ -38,10 +54,11 @@ class Witness(Thread):
     def __init__(self, api: Api) -> None:
         super().__init__(daemon=True)
         self.api, self.over = api, Event()
-        self.since: dict[str, datetime] = {}
-        self.running: dict[str, set[str]] = defaultdict(set)  # lease: uids of pods that run now
-        self.until: dict[str, datetime] = {}  # when each was known last to run
+        self.since: dict[Life, datetime] = {}
+        self.running: dict[str, Running] = {}  # pods that run now, by uid
+        self.until: dict[Life, datetime] = {}  # when each was known last to run
         self.twice: set[str] = set()
+        self.written_twice: set[str] = set()
 
     def run(self) -> None:
         while not self.over.is_set():
@@ -57,39 +74,49 @@ class Witness(Thread):
                     if event["type"] in ("ADDED", "MODIFIED"):
                         self._see(event["object"])
                     elif event["type"] == "DELETED":
-                        self._forget(event["object"])
+                        self._forget(event["object"]["metadata"]["uid"])
             except (Refused, HTTPError, OSError, KeyError):
                 self.over.wait(0.3)
 
     def _see(self, pod: Object) -> None:
-        lease = pod["metadata"]["labels"]["gpubroker.dev/lease"]
+        seen, uid = _running(pod), pod["metadata"]["uid"]
         states = [each.get("state", {}) for each in pod["status"].get("containerStatuses", [])]
         begun = [state["running"]["startedAt"] for state in states if state.get("running")]
         if not begun or pod["status"].get("phase") != "Running":
             ended = [state["terminated"]["finishedAt"] for state in states if state.get("terminated")]
-            self._forget(pod, datetime.fromisoformat(max(ended)) if ended else None)
+            self._forget(uid, datetime.fromisoformat(max(ended)) if ended else None)
             return
-        self.since.setdefault(lease, datetime.fromisoformat(min(begun)))
-        self.running[lease].add(pod["metadata"]["uid"])
-        if len(self.running[lease]) > 1:
-            self.twice.add(lease)
+        self.since.setdefault(seen.life, datetime.fromisoformat(min(begun)))
+        for other in (each for each_uid, each in self.running.items() if each_uid != uid):
+            if other.life[0] == seen.life[0]:
+                self.twice.add(seen.life[0])
+            self.written_twice |= other.claims & seen.claims
+        self.running[uid] = seen
 
-    def _forget(self, pod: Object, ended: datetime | None = None) -> None:
-        lease, uid = pod["metadata"]["labels"]["gpubroker.dev/lease"], pod["metadata"]["uid"]
-        if uid in self.running[lease]:
-            self.running[lease].discard(uid)
-            self.until[lease] = ended or datetime.now(UTC)
+    def _forget(self, uid: str, ended: datetime | None = None) -> None:
+        if gone := self.running.pop(uid, None):
+            self.until[gone.life] = ended or datetime.now(UTC)
 
     def _forget_all_but(self, pods: list[Object]) -> None:
         """Take what is not in a list for gone: an older state of the cluster may be what answers."""
-        there = {pod["metadata"]["uid"] for pod in pods}
-        for lease, running in self.running.items():
-            if running - there:
-                running &= there
-                self.until[lease] = datetime.now(UTC)
+        for uid in self.running.keys() - {pod["metadata"]["uid"] for pod in pods}:
+            self._forget(uid)
 
-    def ran_until(self, lease: str) -> datetime:
-        return datetime.now(UTC) if self.running[lease] else self.until.get(lease, datetime.now(UTC))
+    def lives(self) -> set[Life]:
+        """Return what runs now."""
+        return {each.life for each in list(self.running.values())}
+
+    def ran_until(self, life: Life) -> datetime:
+        return datetime.now(UTC) if life in self.lives() else self.until.get(life, datetime.now(UTC))
+
+
+def _running(pod: Object) -> Running:
+    meta, volumes = pod["metadata"], pod.get("spec", {}).get("volumes", [])
+    claims = {
+        each["persistentVolumeClaim"]["claimName"] for each in volumes if "persistentVolumeClaim" in each
+    }
+    life = meta["labels"]["gpubroker.dev/lease"], int(meta["labels"]["gpubroker.dev/generation"])
+    return Running(life, frozenset(f"{meta.get('namespace')}/{claim}" for claim in claims))
 
 
 def overshoot(world: World) -> int:
@@ -108,12 +135,13 @@ def double_allocations() -> int:
 
 
 def leaked(world: World) -> list[str]:
-    """Name what is left of leases in the cluster, and places that nobody gave back."""
+    """Name what is left of leases and volumes in the cluster, and places that nobody gave back."""
     there = [
         f"{path} {each['metadata']['namespace']}/{each['metadata']['name']}"
         for path in LEFT
         for each in world.plane.api.items(path, labelSelector="gpubroker.dev/lease")
     ]
+    there += [f"{path} {each['metadata']['name']}" for path in KEPT for each in world.plane.api.items(path)]
     with as_sweep():
         there += [f"place of {each.lease_id}" for each in Allocation.objects.filter(released_at=None)]
     return there + [f"units of {owner.tenant.name}" for owner in world.homes if owner.used(QuotaKind.UNITS)]
@@ -129,12 +157,14 @@ def seconds(world: World, witness: Witness) -> tuple[dict[str, int], int]:
             Transition.objects.filter(Q(after="active") | Q(before="active")).order_by("lease_id", "seq")
         )
     for step in steps:
-        at, began = world.jumps.real(step.at), witness.since.get(step.lease_id)
+        life: Life = step.lease_id, step.generation
+        at, began = world.jumps.real(step.at), witness.since.get(life)
         if step.after == "active" and (began is None or began - at > timedelta(seconds=TOLERATED_S)):
             early += 1
             print(f"{step.lease_id} was active from {at} on, its pod ran from {began} on", flush=True)
-        ended = max(witness.ran_until(step.lease_id), world.jumps.latest(at))
-        if step.before == "active" and step.cause != OWN_WISH and at - ended > timedelta(seconds=TOLERATED_S):
+        ended = max(witness.ran_until(life), world.jumps.latest(at))
+        is_late = not step.cause.startswith(OWN_WISH) and at - ended > timedelta(seconds=TOLERATED_S)
+        if step.before == "active" and is_late:
             late += 1
             print(
                 f"{step.lease_id} was active until {at}, its pod ran until {ended}: {step.cause}", flush=True

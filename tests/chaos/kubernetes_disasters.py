@@ -38,11 +38,11 @@ def hours_pass_in_silence(world: World) -> None:
         if lease.pk not in ran:
             continue
         if lease.state == "active" and "unreachable" not in lease.conditions:
-            _unexpected(world, f"{lease.pk} was not called unreachable")
+            world.wonder(f"{lease.pk} was not called unreachable")
         if lease.state != "active" and (lease.ended_at is None or lease.ended_at > began):
-            _unexpected(world, f"{lease.pk} was charged until {lease.ended_at}, silent since {began}")
+            world.wonder(f"{lease.pk} was charged until {lease.ended_at}, silent since {began}")
         if lease.state == "released":
-            _unexpected(world, f"{lease.pk} gave its place back and nobody knew that it was empty")
+            world.wonder(f"{lease.pk} gave its place back and nobody knew that it was empty")
     world.proxy.is_cut, world.patience_s = False, PATIENCE_S
 
 
@@ -68,21 +68,22 @@ def is_restored(world: World) -> None:
     ran = {lease.pk for lease in world.leases("active")}
     world.plane.restore(world.backup[0])
     world.backup = None
+    world.set_back_at, world.claims = time.monotonic(), {}  # what was made since is lost with the cluster
     world.strange = {path: uid for path, uid in world.strange.items() if world.plane.api.find(path)}
     for part in (MANAGER, SCHEDULER, KUBELETS):  # they follow from a version that is yet to come
         world.plane.restart(part)
     version = int(world.plane.api.get("/api/v1/nodes", limit=1)["metadata"]["resourceVersion"])
     if version >= reached:
-        _unexpected(world, f"the backup was too young: {version} after {reached}")
+        world.wonder(f"the backup was too young: {version} after {reached}")
     end = time.monotonic() + NOTICED_WITHIN_S
     while not _frozen(world) and time.monotonic() < end:
         world.turn()
         time.sleep(0.05)
     if not _frozen(world):
-        _unexpected(world, f"nobody noticed that version {version} is older than {reached}")
+        world.wonder(f"nobody noticed that version {version} is older than {reached}")
     for lease in world.leases():
         if lease.pk in ran and lease.end_reason == "device_lost":
-            _unexpected(world, f"{lease.pk} was taken for lost because an old state does not know it")
+            world.wonder(f"{lease.pk} was taken for lost because an old state does not know it")
     operator_looks(world)
 
 
@@ -179,7 +180,7 @@ def strangers_are_whole(world: World) -> None:
             continue
         seen = world.plane.api.find(path)
         if seen is None or seen["metadata"]["uid"] not in uids or seen.get("data") != {"whose": "not yours"}:
-            _unexpected(world, f"a stranger's object was touched: {path}")
+            world.wonder(f"a stranger's object was touched: {path}")
             del world.strange[path]
 
 
@@ -189,7 +190,7 @@ def cut_while_held(world: World) -> None:
     with as_staff():
         held = Allocation.objects.filter(gpu__node__in=at_work, released_at=None).count()
     if held:
-        _unexpected(world, f"{held} places are held on a node that is being cut")
+        world.wonder(f"{held} places are held on a node that is being cut")
 
 
 def wedges_healed() -> int:
@@ -212,8 +213,3 @@ def _reached(world: World) -> int:
     return max(
         ClusterWatch.objects.filter(cluster=world.cluster).values_list("version", flat=True), default=0
     )
-
-
-def _unexpected(world: World, what: str) -> None:
-    print(f"unexpected: {what}", flush=True)
-    world.unexpected.append(what)

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from tests.chaos import kubernetes_disasters as disasters
+from tests.chaos import kubernetes_keeping as keeping
 from tests.chaos.kubernetes_world import OFFERS, World
 from tests.controlplane.api import PATCHES, Object, Refused
 from tests.controlplane.mig_manager import CONFIG, STATE
@@ -12,11 +13,10 @@ Step = Callable[[World], None]
 IMAGE = "registry.example/acts:"
 SCRIPTS = ("hang-0s", "hang-0s", "hang-0s", "hang-1s", "pull-1s", "oom-3s", "never-pulls")
 JSON = "application/json"
-LONGEST = 9  # leases that are not over: beyond that somebody ends one
 
 
 def asks(world: World) -> None:
-    if len(world.leases("queued", "provisioning", "active", "releasing")) >= LONGEST:
+    if len(world.leases(*keeping.AT_WORK)) >= keeping.LONGEST:  # then somebody ends one
         ends(world)
         return
     profile = world.chance.choice(("1g.10gb", "1g.10gb", "1g.10gb", "card"))
@@ -30,7 +30,7 @@ def asks_for_a_batch(world: World) -> None:
 
 
 def ends(world: World) -> None:
-    if there := world.leases("queued", "provisioning", "active"):
+    if there := world.leases("queued", "provisioning", "active", "stopping"):
         world.life.release(world.chance.choice(there))
 
 
@@ -195,10 +195,10 @@ def _say(world: World, method: str, path: str, body: object = None) -> None:
 
 # How often each is drawn, of about a thousand.
 STEPS: dict[Step, float] = {
-    passes: 460,
-    asks: 120,
+    passes: 360,
+    asks: 80,
     asks_for_a_batch: 20,
-    ends: 40,
+    ends: 30,
     conflict: 40,
     busy: 30,
     over_quota: 15,
@@ -230,4 +230,10 @@ STEPS: dict[Step, float] = {
     disasters.neighbour_needs_the_place: 6,
     disasters.neighbours_leave: 8,
     disasters.asks_where_a_stranger_is: 3,
+    keeping.asks_for_a_home: 100,
+    keeping.stops: 60,
+    keeping.starts: 60,
+    keeping.releases_a_stopped: 5,
+    keeping.deletes_a_volume: 12,
+    keeping.is_lost_between_stop_and_start: 1.2,
 }

@@ -19,7 +19,9 @@ from broker.provisioners.kubernetes.transport import Answer, Api
 from broker.services import catalogue, clusters, joining, knocking, orphans, reconcile
 from broker.services.following import Agent
 from broker.services.layouts import stepping
+from broker.services.volumes import keeping
 from ports import clock, doorbell
+from tenants.models import QuotaKind
 from tenants.services.refusals import Refused
 from tenants.services.walls import as_sweep
 from tests.chaos.kubernetes_time import Jumps, Later
@@ -31,7 +33,7 @@ from tests.controlplane.plane import ControlPlane
 from tests.world import OPERATOR, Home, Life, home, work
 
 IMAGE_THAT_RUNS = "registry.example/acts:hang-0s"
-REGION, UNITS = "eu-north", 12
+REGION, UNITS, ENDLESS = "eu-north", 12, 10**15
 ONES = Cut.of(["1g.10gb"] * 7)
 # Two ways in which a node may be cut, and what its device plugin then reports.
 MIXED, ONLY_ONES = {0: WHOLE, 1: ONES, 2: ONES}, {0: ONES, 1: ONES, 2: ONES}
@@ -92,6 +94,11 @@ class World:
         default_factory=dict
     )  # what is not ours but has our names: paths, and uids of namespace and object
     backup: tuple[Path, float] | None = None  # of the whole cluster, and when it was made
+    set_back_at: float = float("-inf")  # when it was restored last
+    numbers: int = 0  # volumes made
+    claims: dict[str, tuple[str, str, str]] = field(
+        default_factory=dict
+    )  # by volume: namespace, its uid, and the claim's, as they were when somebody looked last
 
     def __post_init__(self) -> None:
         self.chance = random.Random(self.seed)
@@ -126,6 +133,8 @@ class World:
         Offering.objects.filter(state=OfferingState.DRAFT).update(state=OfferingState.PUBLISHED)
         prices.publish_all(since=self.life.now - timedelta(hours=1), actor=OPERATOR, now=self.life.now)
         self.homes = [home(name, units=UNITS) for name in ("Kestrel", "Merlin", "Osprey")]
+        for each in self.homes:
+            each.quota(QuotaKind.GPU_SECONDS, ENDLESS)
         self.offerings = {
             each.profile: each
             for each in Offering.objects.filter(price_class="on_demand", profile__in=("1g.10gb", "card"))
@@ -146,10 +155,15 @@ class World:
                 return
         raise AssertionError("the cluster never told its nodes")
 
-    def ask(self, image: str, profile: str, **wanted: Any) -> None:
+    def wonder(self, what: str) -> None:
+        """Note what should not be."""
+        print(f"unexpected: {what}", flush=True)
+        self.unexpected.append(what)
+
+    def ask(self, image: str, profile: str, *, owner: Home | None = None, **wanted: Any) -> None:
         """Let somebody ask for a lease; what quotas refuse is counted."""
         try:
-            self.life.ask(self.some_home(), self.offerings[profile], image=image, **wanted)
+            self.life.ask(owner or self.some_home(), self.offerings[profile], image=image, **wanted)
         except Refused:
             self.refused += 1
 
@@ -175,7 +189,8 @@ class World:
             if moment >= self._sweep_at:
                 self._sweep_at = moment + SWEEP_S
                 knocking.knock(self.cluster.pk, now=self._now())
-                self._do((*reconcile.due(now=self._now()), *stepping.due(now=self._now())))
+                now = self._now()
+                self._do((*reconcile.due(now=now), *stepping.due(now=now), *keeping.due(now=now)))
             if moment >= self._sweep_all_at:
                 self._sweep_all_at = moment + SWEEP_ALL_S
                 self._do(reconcile.all_live())

@@ -10,6 +10,7 @@ from cryptography.fernet import Fernet
 from broker.models import Lease
 from tenants.services.walls import as_tenant
 from tests.chaos import kubernetes_checks as checks
+from tests.chaos import kubernetes_keeping as keeping
 from tests.chaos.kubernetes import live
 from tests.chaos.kubernetes_faults import STEPS, server_dies
 from tests.chaos.kubernetes_world import IMAGE_THAT_RUNS, World
@@ -46,10 +47,7 @@ def test_the_checks_see_what_they_are_there_for(own_control_plane: OwnControlPla
         stack.callback(witness.over.set)
         world = stack.enter_context(World(plane, SEED))
         world.ask(IMAGE_THAT_RUNS, "1g.10gb", max_duration_s=3600)
-        end = time.monotonic() + 60
-        while not world.leases("active"):
-            assert time.monotonic() < end, [each.progress for each in world.leases()]
-            world.turn()
+        until(world, "active")
         left = checks.leaked(world)
         assert any("pods" in each for each in left)
         assert any("place of" in each for each in left)
@@ -59,4 +57,43 @@ def test_the_checks_see_what_they_are_there_for(own_control_plane: OwnControlPla
         with as_tenant(lease.tenant_id):
             Lease.objects.filter(pk=lease.pk).update(quantity=100)
         assert checks.overshoot(world) == 1
-        assert lease.pk in witness.since
+        assert (lease.pk, lease.generation) in witness.since
+
+
+def test_the_checks_see_what_is_wrong_with_what_was_kept(own_control_plane: OwnControlPlane) -> None:
+    plane = own_control_plane()
+    with World(plane, SEED) as world:
+        owner = world.homes[0]
+        volume = world.life.volume(owner, "home")
+        world.ask(IMAGE_THAT_RUNS, "1g.10gb", owner=owner, max_duration_s=3600, volume=volume.pk)
+        (lease,) = until(world, "active")
+        keeping.look(world, {(lease.pk, lease.generation)})
+        assert world.unexpected == []
+        world.life.stop(lease, owner)
+        (lease,) = until(world, "stopped")
+        keeping.look(world, set())
+        assert world.unexpected == []
+        assert any("persistentvolumeclaims" in each for each in checks.leaked(world))
+        assert not [*keeping.wrong_times(), *keeping.wrong_hours(world)]
+
+        keeping.look(world, {(lease.pk, lease.generation)})
+        (claim,) = keeping.claims_of(world)
+        plane.api.delete(plane.api.path({"apiVersion": "v1", "kind": "PersistentVolumeClaim", **claim}))
+        keeping.look(world, set())
+        with as_tenant(lease.tenant_id):
+            Lease.objects.filter(pk=lease.pk).update(
+                quota_uses={"units": {"amount": 1, "parts": []}}, spent_s=9999
+            )
+        keeping.look(world, set())
+        told = " ".join(world.unexpected)
+        for words in ("a pod of it runs", "is lost", "is stopped and holds", "quotas match holdings"):
+            assert words in told
+        assert any("spent 9999 s" in each for each in keeping.wrong_times())
+
+
+def until(world: World, state: str) -> list[Lease]:
+    end = time.monotonic() + 60
+    while not (found := world.leases(state)):
+        assert time.monotonic() < end, [each.progress for each in world.leases()]
+        world.turn()
+    return found

@@ -1,20 +1,25 @@
 """The long run's witness: from when to when a lease had a pod that ran, by what the cluster itself says of it."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from tests.chaos.kubernetes_checks import Witness
+from tests.chaos.kubernetes_checks import Life, Witness
 
-LEASE, BEGAN, ENDED = "lse_1", "2026-11-21T10:00:00Z", "2026-11-21T10:05:00Z"
-
-
-def pod(uid: str, phase: str = "Running", **state: Any) -> dict[str, Any]:
-    meta = {"uid": uid, "labels": {"gpubroker.dev/lease": LEASE}}
-    return {"metadata": meta, "status": {"phase": phase, "containerStatuses": [{"state": state}]}}
+LEASE, LIFE, BEGAN, ENDED = "lse_1", ("lse_1", 1), "2026-11-21T10:00:00Z", "2026-11-21T10:05:00Z"
 
 
-def running(uid: str) -> dict[str, Any]:
-    return pod(uid, running={"startedAt": BEGAN})
+def pod(uid: str, phase: str = "Running", *, life: Life = LIFE, **state: Any) -> dict[str, Any]:
+    lease, generation = life
+    marks = {"gpubroker.dev/lease": lease, "gpubroker.dev/generation": str(generation)}
+    return {
+        "metadata": {"uid": uid, "labels": marks, "namespace": "home"},
+        "status": {"phase": phase, "containerStatuses": [{"state": state}]},
+    }
+
+
+def running(uid: str, *, claim: str = "", life: Life = LIFE) -> dict[str, Any]:
+    volumes = [{"persistentVolumeClaim": {"claimName": claim}}] if claim else [{"emptyDir": {}}]
+    return {**pod(uid, life=life, running={"startedAt": BEGAN}), "spec": {"volumes": volumes}}
 
 
 def witness() -> Witness:
@@ -24,22 +29,22 @@ def witness() -> Witness:
 def test_a_pod_ran_from_its_start_to_its_end_by_the_clusters_clock() -> None:
     seen = witness()
     seen._see(running("a"))
-    assert seen.since[LEASE] == datetime.fromisoformat(BEGAN)
+    assert seen.since[LIFE] == datetime.fromisoformat(BEGAN)
     seen._see(pod("a", "Succeeded", terminated={"startedAt": BEGAN, "finishedAt": ENDED}))
-    assert seen.ran_until(LEASE) == datetime.fromisoformat(ENDED)
+    assert seen.ran_until(LIFE) == datetime.fromisoformat(ENDED)
 
 
 def test_what_runs_ran_until_now_and_what_was_never_seen_accuses_nobody() -> None:
     seen, before = witness(), datetime.now(UTC)
     seen._see(running("a"))
-    assert seen.ran_until(LEASE) >= before
-    assert seen.ran_until("lse_2") >= before
+    assert seen.ran_until(LIFE) >= before
+    assert seen.ran_until(("lse_2", 1)) >= before
 
 
 def test_two_pods_at_once_are_told_and_two_in_turn_are_not() -> None:
     seen = witness()
     seen._see(running("a"))
-    seen._forget(running("a"))
+    seen._forget("a")
     seen._see(running("b"))
     assert not seen.twice
     seen._see(running("a"))
@@ -52,5 +57,32 @@ def test_what_an_older_state_does_not_know_ended_when_that_was_seen() -> None:
     before = datetime.now(UTC)
     seen._forget_all_but([])
     after = datetime.now(UTC)
-    assert before <= seen.ran_until(LEASE) <= after
-    assert not seen.running[LEASE]
+    assert before <= seen.ran_until(LIFE) <= after
+    assert not seen.lives()
+
+
+def test_a_lease_that_was_stopped_ran_from_its_next_start_on() -> None:
+    seen, again = witness(), (LEASE, 2)
+    seen._see(running("a"))
+    seen._see(pod("a", "Failed", terminated={"startedAt": BEGAN, "finishedAt": ENDED}))
+    later = running("b", life=again)
+    later["status"]["containerStatuses"][0]["state"]["running"]["startedAt"] = "2026-11-21T11:00:00Z"
+    seen._see(later)
+    assert seen.since[again] - seen.since[LIFE] == timedelta(hours=1)
+    assert seen.ran_until(LIFE) == datetime.fromisoformat(ENDED)
+    assert seen.lives() == {again}
+    assert not seen.twice
+    seen._see(running("a"))
+    assert seen.twice == {LEASE}
+
+
+def test_a_volume_that_two_mount_at_once_is_told_and_one_that_two_mount_in_turn_is_not() -> None:
+    seen = witness()
+    seen._see(running("a", claim="v-1"))
+    seen._see(running("b", claim="v-2", life=("lse_2", 1)))
+    seen._forget("a")
+    seen._see(running("c", claim="v-1", life=("lse_3", 1)))
+    assert not seen.written_twice
+    seen._see(running("d", claim="v-1", life=("lse_4", 1)))
+    assert seen.written_twice == {"home/v-1"}
+    assert not seen.twice

@@ -1,0 +1,250 @@
+"""People who come back to what they left, in a long life on a cluster: volumes, stops and starts.
+
+Nothing of what somebody kept may be lost, unless an administrator deleted it by hand with all its namespace, or the
+whole cluster was set back. Nothing of it may be written by two at once, and what is stopped holds and costs nothing.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Collection, Iterator
+from contextlib import suppress
+from datetime import timedelta
+from itertools import pairwise
+
+from django.db.models import Count
+
+from broker.domain.states import LeaseState, VolumeState
+from broker.models import Lease, Transition, Volume
+from broker.services import proofs
+from broker.services.volumes import keeping, mounting
+from tenants.models import QuotaKind
+from tenants.services.refusals import Refused
+from tenants.services.walls import as_staff, as_sweep, as_tenant
+from tests.chaos.kubernetes_world import PATIENCE_S, World
+from tests.controlplane.api import Object
+from tests.world import Home
+
+IMAGE = "registry.example/acts:"
+SCRIPTS = ("hang-0s", "hang-0s", "hang-1s", "pull-1s", "oom-3s")
+CLAIMS, SPACES = "/api/v1/persistentvolumeclaims", "/api/v1/namespaces"
+SIZE_GIB = 10
+MOST_STOPPED, MOST_VOLUMES = 5, 6  # beyond that somebody lets one go
+LONGEST = 9  # leases that hold something
+TAKEN_DOWN_S = 60.0  # so long what an old state of the cluster brought back may run on
+AT_WORK = ("queued", "provisioning", "active", "stopping", "releasing")
+
+
+def asks_for_a_home(world: World) -> None:
+    """Somebody asks for a lease with a volume: one that was used before, or a new one."""
+    if len(world.leases(*AT_WORK)) >= LONGEST:
+        return
+    owner = world.some_home()
+    with as_tenant(owner.tenant.pk):
+        free = list(mounting.free(owner.project).order_by("id"))
+        count = Volume.objects.there().count()
+    if free and (count >= MOST_VOLUMES or world.chance.random() < 0.7):
+        volume = world.chance.choice(free)
+    elif count < MOST_VOLUMES:
+        volume = world.life.volume(owner, f"home-{world.numbers}", size_gib=SIZE_GIB)
+        world.numbers += 1
+    else:
+        return
+    script = IMAGE + world.chance.choice(SCRIPTS)
+    lasts = world.chance.choice((120, 3600, 3600, 6 * 3600))
+    profile = world.chance.choice(("1g.10gb", "1g.10gb", "1g.10gb", "card"))
+    world.ask(script, profile, owner=owner, max_duration_s=lasts, volume=volume.pk)
+
+
+def stops(world: World) -> None:
+    if len(world.leases("stopped")) >= MOST_STOPPED:
+        releases_a_stopped(world)
+        return
+    if active := [lease for lease in world.leases("active") if lease.volume_id]:
+        lease = world.chance.choice(active)
+        with suppress(Refused):  # its time is up this very moment
+            world.life.stop(lease, home_of(world, lease))
+
+
+def starts(world: World) -> None:
+    if len(world.leases(*AT_WORK)) < LONGEST and (stopped := world.leases("stopped")):
+        _start(world, world.chance.choice(stopped))
+
+
+def releases_a_stopped(world: World) -> None:
+    if stopped := world.leases("stopped"):
+        world.life.release(world.chance.choice(stopped))
+
+
+def deletes_a_volume(world: World) -> None:
+    """Somebody deletes any volume: while a lease has it, that is refused."""
+    with as_sweep():
+        there = list(Volume.objects.filter(state=VolumeState.READY.value).order_by("id"))
+        if not there:
+            return
+        volume = world.chance.choice(there)
+        held = Lease.objects.live().filter(volume=volume).exists()
+    was_refused = not _delete(world, volume)
+    if was_refused != held:
+        world.wonder(f"{volume.pk} was {'not ' * (not was_refused)}kept, and a lease has it: {held}")
+
+
+def is_lost_between_stop_and_start(world: World) -> None:
+    """A cluster falls silent for hours while leases are stopped, and one is started meanwhile: nothing is charged."""
+    stops(world)
+    for _ in range(6):
+        world.turn()
+        time.sleep(0.05)
+    before = {lease.pk: lease.spent_s for lease in world.leases("stopping", "stopped")}
+    world.proxy.is_cut, world.patience_s = True, 0.05
+    time.sleep(0.2)  # whatever is on its way arrives
+    began = world.jumps.now
+    for hour in range(3):
+        if hour == 1:
+            starts(world)
+        world.later(timedelta(hours=1))
+    for lease in world.leases():
+        if lease.pk in before and lease.spent_s != before[lease.pk]:
+            world.wonder(
+                f"{lease.pk} was charged for {lease.spent_s} s, for {before[lease.pk]} s when it stopped"
+            )
+        if lease.pk in before and lease.active_at and lease.active_at > began:
+            world.wonder(f"{lease.pk} became active at {lease.active_at}, its cluster silent since {began}")
+    world.proxy.is_cut, world.patience_s = False, PATIENCE_S
+
+
+def _start(world: World, lease: Lease) -> None:
+    try:
+        world.life.start(lease, home_of(world, lease))
+    except Refused as refused:
+        if refused.code == "time-spent":
+            world.life.release(lease)
+        else:
+            world.refused += 1
+
+
+def _delete(world: World, volume: Volume) -> bool:
+    owner = next(each for each in world.homes if each.tenant.pk == volume.tenant_id)
+    try:
+        with as_tenant(volume.tenant_id):
+            keeping.delete(volume, actor=owner.actor, now=world.life.now)
+    except Refused:
+        return False
+    return True
+
+
+def home_of(world: World, lease: Lease) -> Home:
+    return next(each for each in world.homes if each.tenant.pk == lease.tenant_id)
+
+
+def look(world: World, running: Collection[tuple[str, int]]) -> None:
+    """Look whether all is kept as it should be; `running` are the generations of leases that have pods that run."""
+    _are_kept(world)
+    with as_sweep():
+        live = Lease.objects.live().exclude(volume=None).values("volume").annotate(leases=Count("id"))
+        for each in live.filter(leases__gt=1):
+            world.wonder(f"{each['leases']} leases have volume {each['volume']}")
+    for lease in world.leases("stopped"):
+        if lease.quota_uses.keys() - {"gpu_seconds"} or lease.ends_at or lease.active_at:
+            world.wonder(f"{lease.pk} is stopped and holds {lease.quota_uses}")
+        if (lease.pk, lease.generation) in running and time.monotonic() - world.set_back_at > TAKEN_DOWN_S:
+            world.wonder(f"{lease.pk} is stopped, and a pod of it runs")
+    with as_staff():
+        for proof in proofs.check(now=world.life.now):
+            if not proof.holds:
+                world.wonder(f"{proof.name}: {proof.examples}")
+
+
+def _are_kept(world: World) -> None:
+    """Compare the claims of volumes with those seen before, then remember those of now."""
+    claims = {
+        each["metadata"]["labels"]["gpubroker.dev/volume"]: each["metadata"] for each in claims_of(world)
+    }
+    spaces = {
+        each["metadata"]["name"]: each["metadata"]["uid"]
+        for each in world.plane.api.items(SPACES, labelSelector="gpubroker.dev/project")
+        if "deletionTimestamp" not in each["metadata"]
+    }
+    with as_sweep():
+        ready = set(Volume.objects.filter(state=VolumeState.READY.value).values_list("id", flat=True))
+    for volume, (space, space_uid, uid) in world.claims.items():
+        if volume in ready and spaces.get(space) == space_uid:
+            there = claims.get(volume)
+            if there is None or there["uid"] != uid or "deletionTimestamp" in there:
+                world.wonder(f"{volume} is lost: its claim is {there and there['uid']}, was {uid}")
+    world.claims = {
+        volume: (meta["namespace"], spaces[meta["namespace"]], meta["uid"])
+        for volume, meta in claims.items()
+        if volume in ready and meta["namespace"] in spaces and "deletionTimestamp" not in meta
+    }
+
+
+def claims_of(world: World) -> list[Object]:
+    return world.plane.api.items(CLAIMS, labelSelector="gpubroker.dev/volume")
+
+
+def delete_all(world: World) -> bool:
+    """Have every volume deleted; tell whether all are."""
+    with as_sweep():
+        left = list(Volume.objects.there().order_by("id"))
+    for volume in left:
+        _delete(world, volume)
+    return not left
+
+
+def unfinished() -> list[str]:
+    with as_sweep():
+        left = Volume.objects.there().select_related("cluster").order_by("id")
+        return [f"{each.pk} {each.state} in {each.cluster} and {each.left_in}" for each in left]
+
+
+def wrong_times() -> Iterator[str]:
+    """Name leases whose seconds do not add up across their stops and starts, and quotas that count others."""
+    with as_sweep():
+        leases = list(Lease.objects.select_related("offering").order_by("id"))
+        steps = list(Transition.objects.order_by("lease_id", "seq"))
+    active, spent = Counter[str](), Counter[str]()
+    for one, other in pairwise(steps):
+        if one.lease_id == other.lease_id and one.after == LeaseState.ACTIVE:
+            length = int((other.at - one.at).total_seconds())
+            active[one.lease_id] += length
+            spent[one.lease_id] += length if other.after == LeaseState.STOPPING else 0
+    for lease in leases:
+        if active[lease.pk] > lease.max_duration_s:
+            yield f"{lease.pk} was active for {active[lease.pk]} s of {lease.max_duration_s} s"
+        if spent[lease.pk] != lease.spent_s:
+            yield f"{lease.pk} spent {lease.spent_s} s before it stopped last, by the ledger {spent[lease.pk]} s"
+
+
+def wrong_hours(world: World) -> Iterator[str]:
+    """Name the tenants whose quota of GPU-hours is not what the ledger says, once all leases are over."""
+    with as_sweep():
+        leases = {lease.pk: lease for lease in Lease.objects.select_related("offering")}
+        steps = list(Transition.objects.order_by("lease_id", "seq"))
+    used = Counter[str]()
+    for one, other in pairwise(steps):
+        if one.lease_id == other.lease_id and one.after == LeaseState.ACTIVE:
+            lease = leases[one.lease_id]
+            units = lease.quantity * lease.offering.milli_units
+            used[lease.tenant_id] += units * int((other.at - one.at).total_seconds())
+    for owner in world.homes:
+        counted = owner.used(QuotaKind.GPU_SECONDS)
+        if counted != used[owner.tenant.pk]:
+            yield f"{owner.tenant.name} used {counted} unit seconds, by the ledger {used[owner.tenant.pk]}"
+
+
+def counts() -> dict[str, int]:
+    """Count what came of it."""
+    with as_sweep():
+        steps = Transition.objects
+        began = steps.filter(before=LeaseState.PROVISIONING, after=LeaseState.ACTIVE)
+        again = steps.filter(before=LeaseState.STOPPED, after=LeaseState.QUEUED)
+        over = steps.filter(before=LeaseState.STOPPED, after=LeaseState.RELEASING)
+        return {
+            "stopped": steps.filter(after=LeaseState.STOPPED).count(),
+            "started": again.count(),
+            "active_again": began.count() - began.values("lease_id").distinct().count(),
+            "released_while_stopped": over.count(),
+            "leases_with_a_volume": Lease.objects.exclude(volume=None).count(),
+            "volumes": Volume.objects.count(),
+            "volumes_used": Volume.objects.exclude(used_at=None).count(),
+        }
