@@ -3,7 +3,8 @@
 import structlog
 
 from billing.services import closing, metering
-from ports import clock
+from billing.services.payments import collecting, opening
+from ports import clock, doorbell
 from ports.doorbell import answering
 
 log = structlog.get_logger(__name__)
@@ -24,3 +25,17 @@ def close_due() -> None:
         log.error("price gap keeps a month open", lease_id=gap.lease, gap=str(gap))
     for month in closed.waiting:
         log.warning("a month waits for its leases", tenant=month.tenant_id, month=month.label, why=month.why)
+
+
+@answering("billing.collect_due")
+def collect_due() -> None:
+    """Ask for what is due, and repeat whatever hint was lost."""
+    now = clock.now()
+    opening.open_due(now=now)
+    for hint in collecting.due(now=now):
+        doorbell.send(*hint)
+
+
+@answering("billing.collect")
+def collect(payment_id: str, tenant_id: str) -> None:
+    collecting.collect(payment_id, tenant_id, now=clock.now())

@@ -75,6 +75,12 @@ class Operator(BaseSettings):
         default=("broker.services.quotas.gate", "billing.services.burn.gate"),
         description="What a lease must pass before it may queue, in this order.",
     )
+    payment_gateway: str = Field(
+        default="",
+        pattern=r"^([A-Za-z_]\w*(\.[A-Za-z_]\w*)+)?$",
+        description="The class that collects invoices; empty collects nothing, and people pay by transfer."
+        " `make run` takes `billing.gateways.simulated.SimulatedGateway`.",
+    )
     share_soft_cards: bool = Field(
         default=False, description="Whether two tenants may share a card of class soft or none by default."
     )

@@ -280,6 +280,7 @@ CELERY_BEAT_SCHEDULE = {
     "sweep-all": {"task": "broker.sweep_all", "schedule": 240.0, "options": {"expires": 240}},
     "rate": {"task": "billing.rate", "schedule": 30.0, "options": {"expires": 30}},
     "tidy": {"task": "tenants.tidy", "schedule": 3600.0, "options": {"expires": 3600}},
+    "collect-due": {"task": "billing.collect_due", "schedule": 30.0, "options": {"expires": 30}},
     "close-due": {"task": "billing.close_due", "schedule": 600.0, "options": {"expires": 600}},
 }
 
@@ -289,6 +290,7 @@ PROVISIONERS = {  # by Cluster.provisioner; each is made with the cluster's id
 }
 SIMULATED_SPEED = operator.simulated_speed
 LEASE_GATES = operator.lease_gates
+PAYMENT_GATEWAY = operator.payment_gateway
 SHARE_SOFT_CARDS = operator.share_soft_cards
 NEW_TENANT_UNITS = operator.new_tenant_units
 NEW_TENANT_STORAGE_GIB = operator.new_tenant_storage_gib

@@ -38,6 +38,7 @@ class Invoice(TenantOwned):
     total = models.BigIntegerField(default=0)  # minor units, before tax: the sum of the lines
     refreshed_at = models.DateTimeField()
     finalized_at = models.DateTimeField(null=True)
+    paid_at = models.DateTimeField(null=True)
 
     class Meta:
         constraints = [
@@ -46,6 +47,12 @@ class Invoice(TenantOwned):
             ),
             models.UniqueConstraint(fields=["series", "number"], name="invoice_number_once"),
             models.CheckConstraint(condition=Q(status__in=InvoiceStatus.values), name="invoice_status_known"),
+            models.CheckConstraint(
+                condition=~Q(status="paid") | Q(paid_at__isnull=False), name="paid_at_a_moment"
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["finalized_at"], name="invoice_to_be_paid", condition=Q(status="finalized"))
         ]
 
     def __str__(self) -> str:

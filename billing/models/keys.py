@@ -7,3 +7,7 @@ ID_LENGTH = 40
 
 def invoice_id() -> str:
     return ids.new("inv")
+
+
+def payment_id() -> str:
+    return ids.new("pay")

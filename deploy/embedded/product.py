@@ -60,6 +60,7 @@ class Product:
             # The showcase's operator has no second factor yet; whoever adds one is asked for it all the same.
             "GPUBROKER_OPERATORS_NEED_MFA": "false" if self.address.startswith("http:") else "true",
             "GPUBROKER_PROVISIONER": "broker.provisioners.simulated.SimulatedProvisioner",
+            "GPUBROKER_PAYMENT_GATEWAY": "billing.gateways.simulated.SimulatedGateway",
             "GPUBROKER_SECRET_KEY": secret(self.folders.secrets / "secret_key", self.account),
             "GPUBROKER_CREDENTIAL_KEYS": secret(
                 self.folders.secrets / "credential_keys", self.account, size=32

@@ -29,6 +29,14 @@ def a_lease(tenant_id: str, number: int) -> str:
     return str(lease.pk)
 
 
+def a_final_invoice(tenant_id: str, number: int) -> str:
+    """Keep an invoice that one of a currency called x is due on, for a payment of it."""
+    invoice = sample(apps.get_model("billing.Invoice"), tenant_id, number=number)
+    invoice.__dict__.update(status="finalized", total=1)
+    invoice.save(force_insert=True)
+    return str(invoice.pk)
+
+
 # Label of a model: fields that its constraints want otherwise than `value` guesses, or what makes them.
 PARTICULAR: dict[str, dict[str, Any]] = {
     "tenants.ApiToken": {"user_id": "usr_x", "expires_at": AT + timedelta(days=1)},
@@ -39,6 +47,7 @@ PARTICULAR: dict[str, dict[str, Any]] = {
         "prev_at": None,
         "after": "requested",
     },
+    "billing.Payment": {"invoice_id": a_final_invoice, "due_at": AT},
     "billing.RatedCharge": {"e": AT + timedelta(hours=1)},
 }
 

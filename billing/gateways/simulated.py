@@ -1,0 +1,98 @@
+"""A gateway that only simulates, with a real one's manners: it keeps books, declines, dawdles, and falls silent.
+
+Its books are tables of their own, so that several workers see one gateway and a crash of ours changes nothing in
+them. What goes wrong comes on request: `suffer` says what the next attempts to charge a payer will meet.
+How long a slow one takes is drawn from its key, so that the same charge always takes as long.
+"""
+
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from django.db import connection
+from django.db.backends.postgresql.psycopg_any import Jsonb
+
+from billing.models import SimulatedCharge
+from ports.chance import Chance
+from ports.payments import Charge, Declined, KeyTaken, Outcome, Succeeded, Unanswered, Unreachable
+
+# Makes the charge or returns the one that is there, in one statement: there is no moment between.
+MAKE = """
+INSERT INTO billing_simulatedcharge (key, payer, minor, currency, text, declined, made_at, answers_at)
+VALUES (%(key)s, %(payer)s, %(minor)s, %(currency)s, %(text)s, %(declined)s, %(made_at)s, %(answers_at)s)
+ON CONFLICT (key) DO UPDATE SET key = excluded.key RETURNING *
+"""
+# Takes the first ill off the payer's list.
+NEXT_ILL = """
+WITH was AS (
+  SELECT payer, ills->>0 AS ill FROM billing_simulatedpayer
+  WHERE payer = %s AND jsonb_array_length(ills) > 0 FOR UPDATE
+)
+UPDATE billing_simulatedpayer p SET ills = p.ills - 0 FROM was WHERE p.payer = was.payer RETURNING was.ill
+"""
+SUFFER = """
+INSERT INTO billing_simulatedpayer (payer, ills) VALUES (%s, %s)
+ON CONFLICT (payer) DO UPDATE SET ills = excluded.ills
+"""
+SLOW_S = (20, 90)
+REASON, CODE = "The card has not enough money on it.", "insufficient_funds"
+
+
+class Ill(StrEnum):
+    NONE = "none"
+    DECLINED = "declined"
+    LOST = "lost"  # the charge goes through, the answer does not
+    UNREACHABLE = "unreachable"
+    SLOW = "slow"
+
+
+def suffer(payer: str, *ills: Ill) -> None:
+    """Say what the next attempts to charge a payer will meet, in this order; none is health again."""
+    with connection.cursor() as cursor:
+        cursor.execute(SUFFER, [payer, Jsonb([ill.value for ill in ills])])
+
+
+class SimulatedGateway:
+    """Takes nobody's money and says that it did."""
+
+    name = "simulated"
+
+    def charge(self, charge: Charge, *, now: datetime) -> Outcome:
+        ill = _next_ill(charge.payer)
+        if ill is Ill.UNREACHABLE:
+            raise Unreachable("the simulated gateway cannot be reached")
+        made = _made(charge, ill, now)
+        if (made.payer, made.minor, made.currency) != (charge.payer, charge.minor, charge.currency):
+            raise KeyTaken(f"the key {charge.key} stands for a charge of {made.minor} {made.currency}")
+        if ill is Ill.LOST:
+            raise Unanswered("the simulated gateway's answer was lost")
+        if made.answers_at > now:
+            left = made.answers_at - now
+            raise Unanswered(
+                "the simulated gateway is not done yet", again_in_s=-(-left // timedelta(seconds=1))
+            )
+        if made.declined:
+            return Declined(REASON, CODE)
+        return Succeeded(f"sim_{charge.key.rpartition('_')[2]}")
+
+
+def _next_ill(payer: str) -> Ill:
+    with connection.cursor() as cursor:
+        cursor.execute(NEXT_ILL, [payer])
+        found = cursor.fetchone()
+    return Ill(found[0]) if found else Ill.NONE
+
+
+def _made(charge: Charge, ill: Ill, now: datetime) -> SimulatedCharge:
+    dawdles_s = int(Chance(charge.key).uniform(*SLOW_S)) if ill is Ill.SLOW else 0
+    asked = {
+        "key": charge.key,
+        "payer": charge.payer,
+        "minor": charge.minor,
+        "currency": charge.currency,
+        "text": charge.text,
+        "declined": ill is Ill.DECLINED,
+        "made_at": now,
+        "answers_at": now + timedelta(seconds=dawdles_s),
+    }
+    (made,) = SimulatedCharge.objects.raw(MAKE, asked)
+    return made

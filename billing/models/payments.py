@@ -1,0 +1,58 @@
+"""One attempt to collect an invoice. Its id is its key at the gateway; once settled it never changes."""
+
+from django.db import models
+from django.db.models import Q
+
+from billing.models.invoices import Invoice
+from billing.models.keys import ID_LENGTH, payment_id
+from tenants.models.tenants import TenantOwned
+
+LONGEST_REASON = 200
+
+
+class PaymentStatus(models.TextChoices):
+    PENDING = "pending"
+    SUCCEEDED = "succeeded"
+    DECLINED = "declined"
+
+
+class Payment(TenantOwned):
+    id = models.CharField(primary_key=True, max_length=ID_LENGTH, default=payment_id)
+    invoice = models.ForeignKey(Invoice, on_delete=models.PROTECT, related_name="payments")
+    status = models.CharField(max_length=9, choices=PaymentStatus, default=PaymentStatus.PENDING)
+    minor = models.BigIntegerField()  # all of the invoice
+    currency = models.CharField(max_length=3)
+    gateway = models.CharField(max_length=40)  # the only one that may ever be asked about it
+    automatic = models.BooleanField(default=False)  # nobody pressed a button
+    opened_at = models.DateTimeField()
+    settled_at = models.DateTimeField(null=True)
+    reference = models.CharField(max_length=120, blank=True, default="")  # the gateway's, once it succeeded
+    code = models.CharField(max_length=60, blank=True, default="")  # why it was declined, for programs
+    reason = models.CharField(max_length=LONGEST_REASON, blank=True, default="")  # and for people
+    # How it is worked on. The row is the queue.
+    due_at = models.DateTimeField(null=True)
+    claimed_until = models.DateTimeField(null=True)
+    tries = models.PositiveIntegerField(default=0)
+    trouble = models.CharField(max_length=LONGEST_REASON, blank=True, default="")  # the last silence
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["invoice"],
+                condition=Q(status__in=["pending", "succeeded"]),
+                name="one_payment_per_invoice",
+            ),
+            models.CheckConstraint(condition=Q(minor__gt=0), name="payment_of_something"),
+            models.CheckConstraint(condition=Q(status__in=PaymentStatus.values), name="payment_status_known"),
+            models.CheckConstraint(
+                condition=Q(status="pending", settled_at__isnull=True, due_at__isnull=False)
+                | Q(~Q(status="pending"), settled_at__isnull=False, due_at__isnull=True),
+                name="payment_waits_or_is_settled",
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["due_at"], name="payment_waits", condition=Q(status="pending")),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.id} ({self.status})"

@@ -1,0 +1,124 @@
+"""Asking for the money of a final invoice: a person's request, or the product's own once a day."""
+
+from datetime import datetime
+
+from django.db import transaction
+from django.db.models import Count, Exists, Max, OuterRef, Q
+
+from billing.domain.collecting import MOST_UNASKED, UNASKED_EVERY, tries_unasked
+from billing.models import Invoice, InvoiceStatus, Payment, PaymentStatus
+from ports import doorbell, payments
+from ports.payments import Gateway
+from tenants.services import audit
+from tenants.services.actors import Actor
+from tenants.services.refusals import Fix, Refused
+from tenants.services.walls import as_sweep, as_tenant
+
+BILLING = Actor("system", "", "billing")
+BATCH = 500
+
+
+class NotPayable(Refused):
+    code, status, title = "not-payable", 409, "This invoice cannot be paid now"
+
+
+@transaction.atomic
+def pay(invoice: Invoice, *, actor: Actor, now: datetime) -> Payment:
+    """Open the payment of a whole invoice; a worker collects it. Raises NotPayable."""
+    invoice = Invoice.objects.select_for_update().get(pk=invoice.pk)
+    gateway = _check(invoice)
+    return _open(invoice, gateway, actor=actor, now=now)
+
+
+def open_due(*, now: datetime) -> int:
+    """Ask for every final invoice that nobody need be asked about, and settle those of nothing; return how many."""
+    return sum(_unasked(invoice_id, tenant_id, now) for invoice_id, tenant_id in _due(now))
+
+
+def _due(now: datetime) -> list[tuple[str, str]]:
+    """Find them without a lock; what decides is looked at again behind one."""
+    waiting = Payment.objects.filter(invoice=OuterRef("pk"), status=PaymentStatus.PENDING)
+    attempts = {
+        "latest": Max("payments__opened_at"),
+        "unasked": Count("payments", filter=Q(payments__automatic=True)),
+    }
+    found = Invoice.objects.filter(~Exists(waiting), status=InvoiceStatus.FINALIZED).annotate(**attempts)
+    rested = Q(latest=None) | Q(latest__lte=now - UNASKED_EVERY, unasked__lt=MOST_UNASKED)
+    wanted = rested if payments.gateway() else Q(total=0)
+    with as_sweep():
+        return list(found.filter(wanted).order_by("finalized_at").values_list("pk", "tenant_id")[:BATCH])
+
+
+def _unasked(invoice_id: str, tenant_id: str, now: datetime) -> bool:
+    with as_tenant(tenant_id):
+        invoice = Invoice.objects.select_for_update().get(pk=invoice_id)
+        if invoice.total == 0 and invoice.status == InvoiceStatus.FINALIZED:
+            Invoice.objects.filter(pk=invoice.pk).update(status=InvoiceStatus.PAID, paid_at=now)
+            record("invoice.pay", invoice, actor=BILLING, now=now)
+            return True
+        declined = invoice.payments.filter(status=PaymentStatus.DECLINED)
+        if not tries_unasked([(each.opened_at, each.automatic) for each in declined], now):
+            return False  # a person was faster
+        try:
+            gateway = _check(invoice)
+        except NotPayable:  # so they were, or another worker
+            return False
+        _open(invoice, gateway, actor=BILLING, now=now, automatic=True)
+        return True
+
+
+def _check(invoice: Invoice) -> Gateway:
+    """Return who collects a locked invoice, or raise why it cannot be paid."""
+    if invoice.status == InvoiceStatus.PAID:
+        raise NotPayable(f"Invoice {invoice} is paid.", fix="There is nothing left to do.")
+    if invoice.status != InvoiceStatus.FINALIZED:
+        raise NotPayable(
+            f"This invoice is {invoice.status}; only a final one can be paid.",
+            fix="A draft becomes final when its month is over: wait for that.",
+        )
+    if invoice.total <= 0:
+        raise NotPayable(f"Nothing is due on invoice {invoice}.", fix="It is marked as paid by itself, soon.")
+    if waits := invoice.payments.filter(status=PaymentStatus.PENDING).first():
+        raise NotPayable(
+            f"Payment {waits.pk} of invoice {invoice} is under way.",
+            fix=Fix("Wait until it is settled.", "GET", f"/api/v1/payments/{waits.pk}"),
+        )
+    if (gateway := payments.gateway()) is None:
+        raise NotPayable(
+            "This installation collects no payments.",
+            fix=f"Pay by transfer, and write {invoice} and {invoice.pk} on it.",
+        )
+    return gateway
+
+
+def _open(
+    invoice: Invoice, gateway: Gateway, *, actor: Actor, now: datetime, automatic: bool = False
+) -> Payment:
+    payment = Payment.objects.create(
+        tenant_id=invoice.tenant_id,
+        invoice=invoice,
+        minor=invoice.total,
+        currency=invoice.currency,
+        gateway=gateway.name,
+        automatic=automatic,
+        opened_at=now,
+        due_at=now,
+    )
+    record("payment.open", invoice, actor=actor, now=now, payment=payment.pk)
+    doorbell.ring("billing.collect", payment.pk, tenant_id=payment.tenant_id, now=now)
+    return payment
+
+
+def record(action: str, invoice: Invoice, *, actor: Actor, now: datetime, **detail: object) -> None:
+    """Write what happened about an invoice's money in the audit trail."""
+    audit.record(
+        action,
+        actor=actor,
+        now=now,
+        tenant_id=invoice.tenant_id,
+        subject_id=invoice.pk,
+        subject_label=str(invoice),
+        amount=invoice.total,
+        currency=invoice.currency,
+        **detail,
+    )

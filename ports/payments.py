@@ -1,0 +1,114 @@
+"""Payments: the way out to whoever collects money. A charge keeps its key for ever, so to ask twice is to pay once."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from typing import Protocol, cast
+
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+from django.utils.module_loading import import_string
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """What is to be taken from whom. The key stands for this one payment, whatever happens on the way."""
+
+    key: str
+    minor: int  # of the currency, as its exponent has it
+    currency: str
+    payer: str  # the tenant's id
+    text: str  # what the payer reads on their statement
+
+
+@dataclass(frozen=True, slots=True)
+class Succeeded:
+    """The money is taken; the reference is how the gateway calls it."""
+
+    reference: str
+
+
+@dataclass(frozen=True, slots=True)
+class Declined:
+    """It will never be taken under this key: the reason is for people, the code for programs."""
+
+    reason: str
+    code: str
+
+
+Outcome = Succeeded | Declined
+
+
+class Unanswered(Exception):
+    """Nobody knows whether the money was taken. Ask again with the same key; never with another."""
+
+    def __init__(self, text: str, *, again_in_s: int = 0) -> None:
+        super().__init__(text)
+        self.again_in_s = again_in_s  # when the gateway itself said that it is worth asking again
+
+
+class Unreachable(Unanswered):
+    """The gateway was not reached, or turned us away unheard: nothing happened there."""
+
+
+class KeyTaken(Unanswered):
+    """The key stands for another charge. Nothing was taken, and somebody has to look into it."""
+
+
+class Gateway(Protocol):
+    """Collects money. The real ones and the simulated one pass the same behaviour tests."""
+
+    name: str  # stands on every payment that goes through it
+
+    def charge(self, charge: Charge, *, now: datetime) -> Outcome:
+        """Take the money, or say what became of the charge with this key; raise Unanswered when that is unknown.
+
+        The same key is one charge for ever. A gateway that forgets keys looks the charge up before it asks again.
+        Never called inside a transaction.
+        """
+
+
+def _set() -> Gateway | None:
+    return _named(settings.PAYMENT_GATEWAY) if settings.PAYMENT_GATEWAY else None
+
+
+@cache
+def _named(path: str) -> Gateway:
+    try:
+        made = cast(Callable[[], Gateway], import_string(path))()
+    except (ImportError, TypeError) as error:
+        raise ImproperlyConfigured(_wrong(path, str(error))) from error
+    if not (isinstance(getattr(made, "name", None), str) and callable(getattr(made, "charge", None))):
+        raise ImproperlyConfigured(_wrong(path, "it has no name or cannot charge"))
+    return made
+
+
+def _wrong(path: str, why: str) -> str:
+    return (
+        f"GPUBROKER_PAYMENT_GATEWAY is {path!r}, which is no payment gateway: {why}. Name a class such as"
+        " billing.gateways.simulated.SimulatedGateway, or leave it empty to collect nothing."
+    )
+
+
+_collector: Callable[[], Gateway | None] = _set
+
+
+def gateway() -> Gateway | None:
+    """Return what collects here: settings.PAYMENT_GATEWAY, or None where nobody does.
+
+    Raises ImproperlyConfigured when the setting names no gateway; the start of every process asks once.
+    """
+    return _collector()
+
+
+@contextmanager
+def through(gateway: Gateway | None) -> Iterator[None]:
+    """Let payments go through this gateway, or through none, until the block ends: simulation and tests."""
+    global _collector
+    before, _collector = _collector, lambda: gateway
+    try:
+        yield
+    finally:
+        _collector = before

@@ -1,0 +1,95 @@
+"""What every payment gateway promises, whoever is behind it."""
+
+from datetime import timedelta
+
+import pytest
+
+from ports.payments import Charge, Declined, KeyTaken, Succeeded, Unanswered, Unreachable
+from tests.billing.gateways.stands import NOW, STANDS, Stand
+
+pytestmark = pytest.mark.django_db
+CHARGE = Charge("pay_01", 164218, "EUR", "ten_kestrel", "Invoice 2026-10-0001")
+
+
+@pytest.fixture(params=sorted(STANDS))
+def stand(request: pytest.FixtureRequest) -> Stand:
+    made: Stand = STANDS[request.param]()
+    return made
+
+
+def test_a_charge_goes_through_and_has_a_reference(stand: Stand) -> None:
+    outcome = stand.gateway.charge(CHARGE, now=NOW)
+    assert isinstance(outcome, Succeeded)
+    assert outcome.reference
+    assert stand.taken() == {"pay_01": (164218, "EUR")}
+
+
+def test_the_same_key_twice_is_one_payment_with_one_answer(stand: Stand) -> None:
+    first = stand.gateway.charge(CHARGE, now=NOW)
+    assert stand.gateway.charge(CHARGE, now=NOW + timedelta(days=400)) == first
+    assert stand.taken() == {"pay_01": (164218, "EUR")}
+
+
+def test_another_key_is_another_payment(stand: Stand) -> None:
+    other = Charge("pay_02", 5, "JPY", "ten_tern", "Invoice 2026-10-0002")
+    first, second = (stand.gateway.charge(charge, now=NOW) for charge in (CHARGE, other))
+    assert first != second
+    assert stand.taken() == {"pay_01": (164218, "EUR"), "pay_02": (5, "JPY")}
+
+
+@pytest.mark.parametrize(
+    "other", [(164219, "EUR", "ten_kestrel"), (164218, "USD", "ten_kestrel"), (164218, "EUR", "x")]
+)
+def test_a_key_never_stands_for_a_second_charge(stand: Stand, other: tuple[int, str, str]) -> None:
+    stand.gateway.charge(CHARGE, now=NOW)
+    with pytest.raises(KeyTaken, match="pay_01"):
+        stand.gateway.charge(Charge("pay_01", *other, "Invoice 2026-10-0001"), now=NOW)
+    assert stand.taken() == {"pay_01": (164218, "EUR")}
+
+
+def test_a_declined_charge_says_why_and_stays_declined(stand: Stand) -> None:
+    stand.suffer(CHARGE.payer, "declined")
+    first = stand.gateway.charge(CHARGE, now=NOW)
+    assert isinstance(first, Declined)
+    assert first.reason.endswith(".")
+    assert first.code.isidentifier()
+    assert stand.gateway.charge(CHARGE, now=NOW) == first
+    assert stand.taken() == {}
+
+
+def test_after_an_answer_that_was_lost_the_same_key_tells_what_happened(stand: Stand) -> None:
+    stand.suffer(CHARGE.payer, "lost", "lost")
+    for _ in range(2):
+        with pytest.raises(Unanswered):
+            stand.gateway.charge(CHARGE, now=NOW)
+    assert stand.taken() == {"pay_01": (164218, "EUR")}
+    assert isinstance(stand.gateway.charge(CHARGE, now=NOW), Succeeded)
+    assert stand.taken() == {"pay_01": (164218, "EUR")}
+
+
+def test_one_that_cannot_be_reached_has_taken_nothing(stand: Stand) -> None:
+    stand.suffer(CHARGE.payer, "unreachable")
+    with pytest.raises(Unreachable):
+        stand.gateway.charge(CHARGE, now=NOW)
+    assert stand.taken() == {}
+    assert isinstance(stand.gateway.charge(CHARGE, now=NOW), Succeeded)
+
+
+def test_a_slow_one_says_when_to_ask_again_and_has_an_answer_then(stand: Stand) -> None:
+    stand.suffer(CHARGE.payer, "slow")
+    with pytest.raises(Unanswered) as silence:
+        stand.gateway.charge(CHARGE, now=NOW)
+    assert silence.value.again_in_s > 0
+    later = NOW + timedelta(seconds=silence.value.again_in_s)
+    assert isinstance(stand.gateway.charge(CHARGE, now=later), Succeeded)
+    assert stand.taken() == {"pay_01": (164218, "EUR")}
+
+
+def test_what_one_payer_suffers_is_not_anothers(stand: Stand) -> None:
+    stand.suffer("ten_tern", "unreachable")
+    assert isinstance(stand.gateway.charge(CHARGE, now=NOW), Succeeded)
+
+
+def test_it_says_its_name_for_the_payments_that_go_through_it(stand: Stand) -> None:
+    assert stand.gateway.name
+    assert len(stand.gateway.name) <= 40

@@ -1,0 +1,145 @@
+"""Whatever crashes, an invoice is charged exactly once and never more than its total.
+
+The worker is killed before any statement it was about to make, its own or the gateway's; answers are lost, late,
+declined or never come; hints are lost or doubled. Then calm comes, and the invoice is paid by one charge.
+"""
+
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any
+
+import pytest
+from django.db import connection, transaction
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from billing.models import Invoice
+from billing.services.payments import collecting, opening
+from billing.services.payments.opening import NotPayable
+from tests.billing.payments.bills import NOW, Ill, bill, fresh, ill, pay, sweep, taken, tried
+
+pytestmark = pytest.mark.django_db
+ENOUGH = 30  # statements; a step makes fewer
+BORDERS = ("SAVEPOINT", "RELEASE", "ROLLBACK")
+
+
+class Killed(BaseException):
+    """The worker is dead: nothing after this moment happened."""
+
+
+class Death:
+    """Comes before the statement of that number; None lets live."""
+
+    def __init__(self, at: int | None) -> None:
+        self.at, self.made = at, 0
+
+    def __call__(self, execute: Callable[..., Any], sql: str, *rest: Any) -> Any:
+        if sql.startswith(BORDERS):  # undone as PostgreSQL undoes what a dead connection began
+            return execute(sql, *rest)
+        if self.made == self.at:
+            raise Killed
+        self.made += 1
+        return execute(sql, *rest)
+
+
+def dies(act: Callable[[], Any], *, at: int | None) -> int:
+    """Do something, be killed before its n-th statement, and return how many were made."""
+    death = Death(at)
+    with suppress(Killed), connection.execute_wrapper(death):
+        act()
+    return death.made
+
+
+def never_too_much(invoice: Invoice) -> None:
+    """Assert what must hold at every moment."""
+    charged, now = taken(invoice), fresh(invoice)
+    assert charged in ([], [now.total]), charged
+    succeeded = [each for each in tried(invoice) if each.status == "succeeded"]
+    assert len(succeeded) == (now.status == "paid")
+    if now.status == "paid":
+        assert charged == [now.total]
+
+
+def at_peace(invoice: Invoice, now: datetime) -> None:
+    """Let the calm come, and see it paid once."""
+    ill(invoice)
+    for _ in range(4):
+        now += timedelta(days=1, hours=2)
+        sweep(now)
+    assert fresh(invoice).status == "paid"
+    assert taken(invoice) == [invoice.total]
+    assert [each.status for each in tried(invoice)].count("succeeded") == 1
+
+
+def work(invoice: Invoice, now: datetime) -> None:
+    """Look at every payment, as a doubled hint lets a worker do."""
+    for payment in tried(invoice):
+        collecting.collect(payment.pk, payment.tenant_id, now=now)
+
+
+def press(invoice: Invoice, now: datetime) -> None:
+    with suppress(NotPayable):
+        pay(invoice, now=now)
+
+
+ACTS = {"sweep": lambda _, now: sweep(now), "work": work, "press": press}
+Step = tuple[
+    str, int | None, int
+]  # what happens, before which statement its worker is killed, seconds until then
+STEPS = st.tuples(
+    st.sampled_from(sorted(ACTS)),
+    st.one_of(st.none(), st.integers(0, ENOUGH)),
+    st.sampled_from([0, 1, 5, 40, 70, 3700, 90_000]),
+)
+ILLS = st.lists(st.sampled_from(list(Ill)), max_size=6)
+
+
+@settings(max_examples=60, deadline=None)
+@given(steps=st.lists(STEPS, min_size=1, max_size=12), ills=ILLS)
+def test_whatever_crashes_it_is_charged_exactly_once_and_never_more_than_the_total(
+    steps: list[Step], ills: list[Ill]
+) -> None:
+    with transaction.atomic():
+        invoice, now = bill(), NOW
+        ill(invoice, *ills)
+        for what, death, seconds in steps:
+            now += timedelta(seconds=seconds)
+            dies(partial(ACTS[what], invoice, now), at=death)
+            never_too_much(invoice)
+        at_peace(invoice, now)
+        transaction.set_rollback(True)
+
+
+@pytest.mark.parametrize("first", list(Ill))
+def test_killed_before_every_single_statement_of_a_collection(first: Ill) -> None:
+    at, made = 0, 1
+    while at < made:
+        with transaction.atomic():
+            invoice, alive = bill(), bill()
+            for each in (invoice, alive):
+                ill(each, first)
+                pay(each)
+            made = dies(partial(work, alive, NOW), at=None)
+            assert dies(partial(work, invoice, NOW), at=at) == at
+            never_too_much(invoice)
+            at_peace(invoice, NOW)
+            transaction.set_rollback(True)
+        at += 1
+    assert made > 8
+
+
+def test_killed_before_every_single_statement_of_an_opening() -> None:
+    with transaction.atomic():
+        bill()
+        made = dies(lambda: opening.open_due(now=NOW), at=None)
+        transaction.set_rollback(True)
+    for at in range(made):
+        with transaction.atomic():
+            invoice = bill()
+            assert dies(lambda: opening.open_due(now=NOW), at=at) == at
+            assert tried(invoice) == [], "it is opened whole or not at all"
+            at_peace(invoice, NOW)
+            transaction.set_rollback(True)
+    assert made > 5

@@ -1,0 +1,122 @@
+"""What PostgreSQL itself refuses about payments, whoever writes: each attack is one that a bug could make."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import DatabaseError, connection, transaction
+
+from billing.models import Invoice, Payment
+from billing.models.payments import PaymentStatus
+from tenants.services.walls import as_tenant
+from tests.billing.payments.bills import NOW, Ill, bill, collect, draft, fresh, ill, pay, tried
+
+pytestmark = pytest.mark.django_db
+
+
+def refused(invoice: Invoice, attack: Callable[[], Any], match: str) -> None:
+    with as_tenant(invoice.tenant_id), pytest.raises(DatabaseError, match=match), transaction.atomic():
+        attack()
+
+
+def made(invoice: Invoice, **otherwise: Any) -> Callable[[], Payment]:
+    fields = {"tenant_id": invoice.tenant_id, "minor": invoice.total, "currency": invoice.currency}
+    waits = {"gateway": "simulated", "opened_at": NOW, "due_at": NOW}
+    return lambda: Payment.objects.create(invoice=invoice, **fields | waits | otherwise)
+
+
+def test_there_is_no_second_payment_beside_one_that_waits_or_succeeded() -> None:
+    waiting, paid = bill(), bill()
+    pay(waiting)
+    collect(pay(paid))
+    refused(waiting, made(waiting), "one_payment_per_invoice")
+    refused(paid, made(paid), "one_payment_per_invoice")
+
+
+@pytest.mark.parametrize(
+    "odd", [{"minor": 199}, {"minor": 201}, {"minor": 0}, {"minor": -200}, {"currency": "USD"}]
+)
+def test_a_payment_is_of_all_that_is_due(odd: dict[str, Any]) -> None:
+    invoice = bill()
+    refused(invoice, made(invoice, **odd), "all that is due|payment_of_something")
+
+
+def test_a_draft_and_an_invoice_of_nothing_have_no_payment() -> None:
+    unfinished, nothing = draft(), bill(0)
+    refused(unfinished, made(unfinished), "all that is due")
+    refused(nothing, made(nothing), "payment_of_something")
+
+
+def test_another_tenants_invoice_has_no_payment_of_ours() -> None:
+    ours, theirs = bill(), bill()
+    refused(ours, made(theirs, tenant_id=ours.tenant_id), "all that is due")
+
+
+def test_a_payment_begins_as_pending() -> None:
+    invoice = bill()
+    settled = {"due_at": None, "settled_at": NOW}
+    refused(invoice, made(invoice, status=PaymentStatus.SUCCEEDED, **settled), "begins as pending")
+
+
+@pytest.mark.parametrize(
+    "change", [{"minor": 1}, {"currency": "USD"}, {"gateway": "other"}, {"automatic": True}]
+)
+def test_what_was_asked_for_never_changes(change: dict[str, Any]) -> None:
+    payment = pay(bill())
+    rows = Payment.objects.filter(pk=payment.pk)
+    refused(payment.invoice, lambda: rows.update(**change), "stays what it is")
+
+
+@pytest.mark.parametrize("ills", [(), (Ill.DECLINED,)])
+def test_a_settled_payment_never_changes(ills: tuple[Ill, ...]) -> None:
+    invoice = bill()
+    ill(invoice, *ills)
+    payment = collect(pay(invoice))
+    rows = Payment.objects.filter(pk=payment.pk)
+    for change in (
+        {"status": "pending", "settled_at": None, "due_at": NOW},
+        {"reference": "x"},
+        {"tries": 9},
+    ):
+        refused(invoice, lambda change=change: rows.update(**change), "stays what it is")  # type: ignore[misc]
+    assert tried(invoice) == [payment]
+
+
+def test_no_payment_is_deleted() -> None:
+    invoice = bill()
+    pay(invoice)
+
+    def say(sql: str) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute(sql)
+
+    refused(invoice, lambda: say("DELETE FROM billing_payment"), "permission denied")
+    refused(invoice, lambda: say("TRUNCATE billing_payment"), "permission denied")
+
+
+def test_an_invoice_is_not_paid_without_a_payment_that_succeeded() -> None:
+    untried, waiting, declined, unfinished = bill(), bill(), bill(), draft()
+    pay(waiting)
+    ill(declined, Ill.DECLINED)
+    collect(pay(declined))
+    for invoice in (untried, waiting, declined, unfinished):
+        rows = Invoice.objects.filter(pk=invoice.pk)
+        refused(invoice, lambda rows=rows: rows.update(status="paid", paid_at=NOW), "is paid by a payment")  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    "change", [{"status": "finalized"}, {"status": "void"}, {"paid_at": NOW + timedelta(days=1)}]
+)
+def test_a_paid_invoice_stays_paid(change: dict[str, Any]) -> None:
+    invoice = bill()
+    collect(pay(invoice))
+    refused(invoice, lambda: Invoice.objects.filter(pk=invoice.pk).update(**change), "once")
+    assert fresh(invoice).paid_at == NOW
+
+
+def test_nobody_sees_anothers_payments() -> None:
+    ours, theirs = bill(), bill()
+    pay(theirs)
+    with as_tenant(ours.tenant_id):
+        assert Payment.objects.count() == 0

@@ -1,0 +1,70 @@
+"""Which gateway collects: one setting, asked once at the start, replaced for as long as a block lasts."""
+
+from typing import Any
+
+import pytest
+from django.apps import apps
+from django.core.exceptions import ImproperlyConfigured
+from pydantic import ValidationError
+
+from ports import payments
+from ports.payments import Charge, Outcome, Succeeded
+
+SIMULATED = "billing.gateways.simulated.SimulatedGateway"
+
+
+class Stand:
+    name = "stand"
+
+    def charge(self, charge: Charge, *, now: object) -> Outcome:
+        return Succeeded("x")
+
+
+def test_where_the_setting_is_empty_nobody_collects(settings: Any) -> None:
+    settings.PAYMENT_GATEWAY = ""
+    assert payments.gateway() is None
+
+
+def test_the_setting_names_who_collects(settings: Any) -> None:
+    settings.PAYMENT_GATEWAY = SIMULATED
+    found = payments.gateway()
+    assert found is not None
+    assert found.name == "simulated"
+    assert payments.gateway() is found
+
+
+@pytest.mark.parametrize(
+    ("path", "why"),
+    [
+        ("billing.gateways.nowhere.Gateway", "No module named"),
+        ("billing.gateways.simulated.Nobody", "does not define"),
+        ("ports.payments.Charge", "missing 5 required"),
+        ("ports.payments.Unanswered", "missing 1 required"),
+        ("decimal.Decimal", "it has no name or cannot charge"),
+    ],
+)
+def test_a_setting_that_names_no_gateway_stops_the_start(settings: Any, path: str, why: str) -> None:
+    settings.PAYMENT_GATEWAY = path
+    with pytest.raises(ImproperlyConfigured, match=why) as refused:
+        apps.get_app_config("billing").ready()
+    assert "leave it empty to collect nothing" in str(refused.value)
+
+
+def test_a_setting_that_is_no_name_at_all_is_refused_while_settings_are_read() -> None:
+    from config.operator import Operator
+
+    for path in ("SimulatedGateway", "billing/gateways.py", "a..b", "a.b "):
+        with pytest.raises(ValidationError, match="payment_gateway"):
+            Operator(payment_gateway=path)  # type: ignore[call-arg]
+
+
+def test_a_block_puts_another_in_its_place(settings: Any) -> None:
+    settings.PAYMENT_GATEWAY = SIMULATED
+    outer, inner = Stand(), Stand()
+    with payments.through(outer):
+        with payments.through(inner):
+            assert payments.gateway() is inner
+        assert payments.gateway() is outer
+    found = payments.gateway()
+    assert found is not None
+    assert found.name == "simulated"
