@@ -19,7 +19,7 @@ from broker.services.layouts import stepping
 from broker.services.leases import ending, growing, leaving, placing, stopping
 from broker.services.leases.orders import order_of
 from broker.services.volumes import mounting
-from ports import doorbell
+from ports import clock, doorbell
 from tenants.services.walls import as_sweep, as_tenant
 
 CLAIM = timedelta(seconds=20)  # a worker that died is replaced after this; fencing makes expiry safe
@@ -92,10 +92,11 @@ def _claim(lease: Lease, now: datetime) -> Order | None:
 
 
 def _work(lease: Lease, order: Order, now: datetime) -> None:
-    observation, seq = _act(lease, order, now), lease.seq
+    asked, observation, seq = clock.now(), _act(lease, order, now), lease.seq
+    said = now + (clock.now() - asked)  # a cluster may take its time; what begins then was not there before
     with as_tenant(lease.tenant_id):
         try:
-            _apply(lease, observation, now)
+            _apply(lease, observation, said)
             outdated = False
         except StaleLease:
             standing = Lease.objects.holding().filter(pk=lease.pk, generation=order.generation)
