@@ -38,6 +38,7 @@ SLICES = BY_NAME["resource.k8s.io/v1", "ResourceSlice"]
 READERS: dict[Kind, type[objects.Pod | objects.Node | objects.Thing]] = {
     kind: reads for kind, (_, reads) in FOLLOWED.items()
 }
+Place = tuple[str, str]  # a namespace, a name
 INVENTORY_S, RETURN_S = 60.0, 5.0
 TAKE_AGAIN_S = 300.0  # an inventory in which nothing is new
 LEADERS = 2  # the first key of our advisory locks: 1 is quota's
@@ -71,7 +72,8 @@ class Agent:
         self._inventory_at = self._return_at = 0.0
         self._taken, self._take_again_at = 0, 0.0  # the inventory as it was taken last
         self._nodes_known = False  # whether we have listed them ourselves
-        self._listing: dict[Kind, set[tuple[str, str]]] = {}  # what the pages of a list held so far
+        self._listing: dict[Kind, set[Place]] = {}  # what the pages of a list held so far
+        self._written: dict[Kind, dict[Place, int]] = {kind: {} for kind in FOLLOWED}  # a digest of each row
         self.frozen = False  # it is no longer the cluster we knew: whoever follows it begins anew
         self._over = False
         self._beaten = self.way.reached()  # the version of the latest pulse is later, always
@@ -133,13 +135,14 @@ class Agent:
                 self._listing[found.kind] = set()
                 continue
             seen = [self._sighting(found.kind, item, gone=found.how == "DELETED") for item in found.items]
-            pending += [each for each in seen if each is not None]
+            pending += [each for each in seen if each and self._is_new(found.kind, each)]
             if found.how == "PAGED":
                 self._listing[found.kind] |= {(each.namespace, each.name) for each in seen if each}
             elif found.how == "LISTED":
                 sightings.note(self.cluster, pending, now=now)
                 pending = []
-                there = self._listing.pop(found.kind)
+                there, known = self._listing.pop(found.kind), self._written[found.kind]
+                self._written[found.kind] = {place: known[place] for place in there}
                 sightings.forget_others(self.cluster, found.kind.name, there, version=found.version, now=now)
                 if found.kind is NODE:
                     self._nodes_known, self._inventory_at = True, 0.0
@@ -147,16 +150,16 @@ class Agent:
                 reached[found.kind.name] = found.version
             if found.kind is NODE and found.items:
                 self._see_nodes(found, now)
-        if pending:
-            sightings.note(self.cluster, pending, now=now)
-        sightings.heard(self.cluster, reached, now=now)
+        sightings.note(self.cluster, pending, now=now, reached=reached)
 
     def _sighting(self, kind: Kind, item: objects.Raw, *, gone: bool) -> Sighting | None:
         """Turn what was found into a row; None for a pulse that waited so long that it proves little."""
-        thing = read(item, objects.Thing)
+        thing = read(item, READERS[kind])
         meta, marks = thing.metadata, thing.metadata.labels
-        if meta.name == self._pulse_name and late(thing):
+        if meta.name == self._pulse_name and isinstance(thing, objects.Thing) and late(thing):
             return None
+        # The version is kept beside the body: what is the same but for its version need not be written.
+        version, meta.resource_version = int(meta.resource_version), ""
         ours = labels.fit(
             marks, {labels.INSTALLATION: self.way.installation}
         )  # else a neighbour's, seen for its node
@@ -165,12 +168,24 @@ class Agent:
             namespace=meta.namespace,
             name=meta.name,
             uid=meta.uid,
-            version=int(meta.resource_version),
+            version=version,
             lease_id=marks.get(labels.LEASE, "") if ours else "",
             tenant_id=marks.get(labels.TENANT, "") if ours else "",
             order_name=order_of(thing) if ours else "",
-            body=None if gone else item,
+            body=None if gone else objects.Raw(msgspec.json.encode(thing)),
         )
+
+    def _is_new(self, kind: Kind, seen: Sighting) -> bool:
+        """Tell whether a row must be written: many changes are of nothing that we read.
+
+        Taken note of before it is written: should that fail, another agent begins, which knows of nothing.
+        """
+        known, place = self._written[kind], (seen.namespace, seen.name)
+        if seen.body is None:
+            known.pop(place, None)
+            return True
+        digest = hash(bytes(seen.body))
+        return known.get(place) != digest and known.update({place: digest}) is None
 
     def _sees_all(self) -> bool:
         return all(each.is_open for each in self.reflectors)

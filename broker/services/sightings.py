@@ -11,6 +11,7 @@ from django.db.models import Max, Min
 
 from broker.models import Cluster, ClusterObject, ClusterWatch
 from broker.services import news
+from ports import database
 
 SILENT_S = 60.0  # of some kind or other a server speaks more often than that, however little happens
 
@@ -30,8 +31,18 @@ class Sighting:
     body: dict[str, Any] | msgspec.Raw | None = None
 
 
-# An older version of the same object never replaces a newer one, in whatever order they arrive.
+# An older version of the same object never replaces a newer one, in whatever order they arrive. One statement, so
+# that a batch costs one wait; and it looks nowhere but where the constraint does, so that a plan made while the table
+# was empty stays good.
 KEEP = """
+WITH heard AS (
+  INSERT INTO broker_clusterwatch (cluster_id, kind, version, heard_at, synced_at)
+  SELECT %(cluster)s, h.kind, h.version, %(now)s, %(now)s
+    FROM jsonb_to_recordset(%(heard)s::jsonb) AS h(kind text, version bigint)
+      ON CONFLICT (cluster_id, kind) DO UPDATE
+     SET version = excluded.version, heard_at = excluded.heard_at,
+         synced_at = CASE WHEN %(listed)s THEN excluded.synced_at ELSE broker_clusterwatch.synced_at END
+)
 INSERT INTO broker_clusterobject
        (cluster_id, kind, namespace, name, uid, version, order_name, body, seen_at)
 SELECT %(cluster)s, s.kind, s.namespace, s.name, s.uid, s.version, s.order_name, s.body, %(now)s
@@ -50,25 +61,28 @@ DELETE FROM broker_clusterobject o
    AND o.version <= s.version
 RETURNING o.kind, o.namespace, o.name
 """
-
-
-HEARD = """
-INSERT INTO broker_clusterwatch (cluster_id, kind, version, heard_at, synced_at)
-SELECT %(cluster)s, h.kind, h.version, %(now)s, %(now)s
-  FROM jsonb_to_recordset(%(heard)s::jsonb) AS h(kind text, version bigint)
-    ON CONFLICT (cluster_id, kind) DO UPDATE
-   SET version = excluded.version, heard_at = excluded.heard_at,
-       synced_at = CASE WHEN %(listed)s THEN excluded.synced_at ELSE broker_clusterwatch.synced_at END
-"""
+Key = tuple[str, str, str]  # a kind, a namespace, a name
+COLUMNS = ("kind", "namespace", "name", "uid", "version", "order_name", "body")
 
 
 @transaction.atomic
-def note(cluster: Cluster, sightings: Iterable[Sighting], *, now: datetime) -> int:
-    """Keep what was seen and tell every lease that it is news of; return how many were told."""
+def note(
+    cluster: Cluster,
+    sightings: Iterable[Sighting],
+    *,
+    now: datetime,
+    reached: Mapping[str, int] | None = None,
+    listed: bool = False,
+) -> int:
+    """Keep what was seen and how far each kind was followed, and tell every lease that it is news of.
+
+    Return how many were told.
+    """
     latest = {(s.kind, s.namespace, s.name): s for s in sightings}
     there = [s for s in latest.values() if s.body is not None]
     gone = [s for s in latest.values() if s.body is None]
-    fresh = _run(KEEP, cluster, now, "seen", there) | _run(DROP, cluster, now, "gone", gone)
+    fresh = _keep(cluster, there, reached or {}, listed, now) if there or reached else set()
+    fresh |= _drop(cluster, gone) if gone else set()
     orders = {
         s.order_name: (s.lease_id, s.tenant_id) for key, s in latest.items() if key in fresh and s.lease_id
     }
@@ -87,17 +101,7 @@ def forget_others(
         Sighting(kind, old.namespace, old.name, old.uid, version, *_lease_of(old))
         for old in ClusterObject.objects.filter(pk__in=missing)
     ]
-    heard(cluster, {kind: version}, now=now, listed=True)
-    return note(cluster, gone, now=now)
-
-
-def heard(cluster: Cluster, reached: Mapping[str, int], *, now: datetime, listed: bool = False) -> None:
-    """Remember how far each kind was followed, and that the server spoke of it now."""
-    if not reached:
-        return
-    rows = [{"kind": kind, "version": version} for kind, version in reached.items()]
-    with connection.cursor() as cursor:
-        cursor.execute(HEARD, {"cluster": cluster.pk, "now": now, "listed": listed, "heard": _json(rows)})
+    return note(cluster, gone, now=now, reached={kind: version}, listed=True)
 
 
 def lag_s(cluster: Cluster, *, now: datetime) -> float | None:
@@ -145,16 +149,27 @@ def _lease_of(old: ClusterObject) -> tuple[str, str, str]:
     return marks.get("gpubroker.dev/lease", ""), marks.get("gpubroker.dev/tenant", ""), old.order_name
 
 
-def _run(
-    sql: str, cluster: Cluster, now: datetime, name: str, rows: list[Sighting]
-) -> set[tuple[str, str, str]]:
-    if not rows:
-        return set()
-    columns = ("kind", "namespace", "name", "uid", "version", "order_name", "body")
-    values = [{column: getattr(row, column) for column in columns} for row in rows]
+def _keep(
+    cluster: Cluster, there: list[Sighting], reached: Mapping[str, int], listed: bool, now: datetime
+) -> set[Key]:
+    """Write what is there and how far each kind was followed; return what of it was newer than what we had."""
+    values = {
+        "cluster": cluster.pk,
+        "now": now,
+        "listed": listed,
+        "seen": _json([{column: getattr(row, column) for column in COLUMNS} for row in there]),
+        "heard": _json([{"kind": kind, "version": version} for kind, version in reached.items()]),
+    }
+    with database.prepared() as cursor:
+        cursor.execute(KEEP, values)
+        return set(cursor.fetchall())
+
+
+def _drop(cluster: Cluster, gone: list[Sighting]) -> set[Key]:
+    rows = [{column: getattr(row, column) for column in COLUMNS if column != "body"} for row in gone]
     with connection.cursor() as cursor:
-        cursor.execute(sql, {"cluster": cluster.pk, "now": now, name: _json(values)})
-        return {(kind, namespace, found) for kind, namespace, found in cursor.fetchall()}
+        cursor.execute(DROP, {"cluster": cluster.pk, "gone": _json(rows)})
+        return set(cursor.fetchall())
 
 
 def _json(rows: list[dict[str, Any]]) -> str:

@@ -85,6 +85,32 @@ def test_changes_around_a_list_are_kept_in_order(agent: Agent, life: Life) -> No
     assert not ClusterObject.objects.exists()
 
 
+def test_what_changes_in_nothing_that_is_read_is_neither_written_nor_told(agent: Agent, life: Life) -> None:
+    def seen(how: str, version: int, **more: Any) -> tuple[int, str]:
+        agent.absorb([found(POD, how, {**pod(version), **more}, version=version)], now=life.now)
+        kept = ClusterObject.objects.get()
+        return kept.version, kept.body["status"]["phase"]
+
+    assert seen("ADDED", 5) == (5, "Running")
+    assert seen("MODIFIED", 6) == (5, "Running")  # somebody annotated it
+    assert ClusterWatch.objects.get().version == 6
+    assert seen("MODIFIED", 7, status={"phase": "Failed"}) == (7, "Failed")
+    agent.absorb([found(POD, "DELETED", pod(8), version=8)], now=life.now)
+    assert seen("ADDED", 9, status={"phase": "Failed"}) == (9, "Failed")
+
+
+def test_a_list_of_what_is_known_already_is_not_written_again(agent: Agent, life: Life) -> None:
+    def listed(version: int, *there: dict[str, Any]) -> dict[str, int]:
+        begun, paged = found(POD, "BEGUN"), found(POD, "PAGED", *there, version=version)
+        agent.absorb([begun, paged, found(POD, "LISTED", version=version)], now=life.now)
+        return dict(ClusterObject.objects.values_list("name", "version"))
+
+    other = {**pod(5), "metadata": {**pod(5)["metadata"], "name": "q"}}
+    assert listed(5, pod(5), other) == {"p": 5, "q": 5}
+    assert listed(7, pod(6)) == {"p": 5}
+    assert listed(9, pod(6), other) == {"p": 5, "q": 5}  # it went and came back
+
+
 def test_a_node_that_falls_silent_or_is_deleted_is_lost_until_it_is_heard(agent: Agent, life: Life) -> None:
     cards(1)
     Node.objects.update(cluster=agent.cluster)

@@ -5,8 +5,10 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
-from broker.models import Cluster, ClusterObject, Node, NodeState
+from broker.models import Cluster, ClusterObject, ClusterWatch, Node, NodeState
 from broker.services import fencing, sightings
 from broker.services.sightings import Sighting
 from tests.world import NOW, Life, cards, home, node_of, offering
@@ -59,6 +61,16 @@ def test_an_older_word_never_replaces_a_newer_one(cluster: Cluster, rings: Rings
     assert ClusterObject.objects.get().body["spec"]["nodeName"] == "n01"
 
 
+def test_a_batch_is_one_statement_and_tells_how_far_the_watch_is(cluster: Cluster, rings: Rings) -> None:
+    sightings.note(cluster, [pod("a"), pod("b")], now=NOW)
+    with CaptureQueriesContext(connection) as asked:
+        sightings.note(cluster, [pod("a", 7), pod("c", 9)], now=NOW, reached={"Pod": 9})
+    words = [each["sql"].split()[0] for each in asked.captured_queries]
+    assert [word for word in words if word not in ("SAVEPOINT", "RELEASE")] == ["WITH"]
+    assert set(ClusterObject.objects.values_list("name", "version")) == {("a", 7), ("b", 1), ("c", 9)}
+    assert ClusterWatch.objects.get().version == 9
+
+
 def test_what_is_gone_is_dropped_and_told(cluster: Cluster, rings: Rings) -> None:
     sightings.note(cluster, [pod(version=5)], now=NOW)
     sightings.note(cluster, [gone(pod(), 6)], now=NOW)
@@ -92,8 +104,8 @@ def test_clusters_do_not_mix(cluster: Cluster, rings: Rings) -> None:
 
 def test_the_lag_is_that_of_the_quietest_watch(cluster: Cluster) -> None:
     assert sightings.lag_s(cluster, now=NOW) is None
-    sightings.heard(cluster, {"Pod": 1}, now=NOW)
-    sightings.heard(cluster, {"Node": 1}, now=NOW + timedelta(seconds=20))
+    sightings.note(cluster, [], now=NOW, reached={"Pod": 1})
+    sightings.note(cluster, [], now=NOW + timedelta(seconds=20), reached={"Node": 1})
     assert sightings.lag_s(cluster, now=NOW + timedelta(seconds=30)) == 30
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from broker.provisioners.kubernetes import objects, reflector
+from broker.provisioners.kubernetes import objects, reflector, sink
 from broker.provisioners.kubernetes.kinds import POD, Kind
 from broker.provisioners.kubernetes.reflector import Reflector
 from broker.provisioners.kubernetes.sink import Waiting
@@ -183,3 +183,24 @@ def test_what_waits_is_handed_over_in_batches() -> None:
     for number in range(600):
         waiting.heard(POD, number)
     assert len(waiting.batch()) == 500
+
+
+def test_what_comes_alone_is_handed_over_at_once_and_a_crowd_once_a_moment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    naps: list[float] = []
+    moment = [100.0]
+    monkeypatch.setattr(sink.clock, "monotonic", lambda: moment[0])
+    monkeypatch.setattr(sink.clock, "sleep", lambda seconds: naps.append(round(seconds, 3)))
+    waiting = Waiting({POD: objects.Pod})
+    waiting.heard(POD, 1)
+    assert len(waiting.batch()) == 1
+    assert naps == []
+    moment[0] += 0.01
+    waiting.heard(POD, 2)
+    assert len(waiting.batch()) == 1
+    assert naps == [0.03]
+    for number in range(501):
+        waiting.heard(POD, number)
+    assert len(waiting.batch()) == 500
+    assert naps == [0.03]  # enough for a batch waits for nothing
