@@ -32,6 +32,10 @@ SHAPES = {
     "paid": Shape("paid", "ok"),
     "uncollectible": Shape("failed", "bad"),
     "void": Shape("void", "gone"),
+    # payments
+    "pending": Shape("provisioning", "work"),
+    "succeeded": Shape("paid", "ok"),
+    "declined": Shape("failed", "bad"),
     # machines and cards
     "healthy": Shape("active", "ok"),
     "ready": Shape("active", "ok"),

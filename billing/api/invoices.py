@@ -12,9 +12,12 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from billing.api.amounts import MoneyOut, exact, hourly, money
+from billing.api.payments import PaymentOut
 from billing.models import Invoice, InvoiceLine, InvoiceStatus
 from billing.services.explain import Explained, LeaseUse, explain
+from billing.services.payments import opening
 from tenants.api.filters import Filter
+from tenants.api.idempotency import idempotent
 from tenants.api.views import TenantViewSet
 
 MOST_LEASES = 200
@@ -22,7 +25,7 @@ NUMBERS = 9  # digits of a line's number that can be meant
 
 
 class InvoiceOut(serializers.ModelSerializer[Invoice]):
-    """A month. A draft changes every half minute; a final invoice never."""
+    """A month. A draft changes every half minute; a final invoice never, but that it is paid."""
 
     number = serializers.SerializerMethodField()
     month = serializers.CharField(source="period.label")
@@ -44,6 +47,7 @@ class InvoiceOut(serializers.ModelSerializer[Invoice]):
             "total",
             "refreshed_at",
             "finalized_at",
+            "paid_at",
         )
 
     def get_number(self, invoice: Invoice) -> str | None:
@@ -129,6 +133,7 @@ class Invoices(ListModelMixin, RetrieveModelMixin, TenantViewSet):
         "retrieve": "billing.read",
         "lines": "billing.read",
         "explain": "billing.read",
+        "pay": "billing.write",
     }
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
@@ -157,6 +162,15 @@ class Invoices(ListModelMixin, RetrieveModelMixin, TenantViewSet):
         if (line := lines.first()) is None:
             raise Http404
         return Response(_shown(explain(line, most=MOST_LEASES)))
+
+    @extend_schema(request=None, responses={202: PaymentOut})
+    @action(detail=True, methods=["post"])
+    @idempotent()
+    def pay(self, request: Request, pk: str) -> Response:
+        """Pay all of a final invoice; the payment is pending until the gateway has answered."""
+        payment = opening.pay(self.get_object(), actor=self.request.actor, now=self.now)
+        where = {"Location": f"/api/v1/payments/{payment.pk}"}
+        return Response(PaymentOut(payment).data, status=202, headers=where)
 
 
 def _shown(told: Explained) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from django.urls import path
 from rest_framework.routers import SimpleRouter
 
 from billing.api.invoices import Invoices
+from billing.api.payments import Payments
 from billing.api.prices import PriceVersions
 from billing.api.quotes import Quotes
 from billing.api.usage import LeaseCharges, RatedCharges, Usage
@@ -13,6 +14,7 @@ router.register("quotes", Quotes, "api-quote")
 router.register("usage", Usage, "api-usage")
 router.register("rated-charges", RatedCharges, "api-rated-charge")
 router.register("invoices", Invoices, "api-invoice")
+router.register("payments", Payments, "api-payment")
 router.register("price-versions", PriceVersions, "api-price-version")
 
 urlpatterns = [

@@ -16,7 +16,12 @@ def wait_s(tries: int) -> int:
 
 def tries_unasked(declined: Sequence[tuple[datetime, bool]], now: datetime) -> bool:
     """Tell whether an invoice is tried unasked, after these attempts that were declined: (when, whether unasked)."""
-    if not declined:
-        return True
-    latest = max(at for at, _ in declined)
-    return sum(unasked for _, unasked in declined) < MOST_UNASKED and now - latest >= UNASKED_EVERY
+    again = next_unasked(declined)
+    return not declined or (again is not None and again <= now)
+
+
+def next_unasked(declined: Sequence[tuple[datetime, bool]]) -> datetime | None:
+    """Return when that is after these attempts; None when it waits for a person, or was never tried."""
+    if not declined or sum(unasked for _, unasked in declined) >= MOST_UNASKED:
+        return None
+    return max(at for at, _ in declined) + UNASKED_EVERY

@@ -48,9 +48,9 @@ def finalized(scope: Scope) -> list[Event]:
         Event(
             reverse("invoice", args=[invoice.pk]),
             f"Invoice {invoice}",
-            f"is final, {Money(invoice.total, invoice.currency)}",
+            f"is {'paid' if invoice.paid_at else 'final'}, {Money(invoice.total, invoice.currency)}",
             invoice.status,
-            invoice.finalized_at or scope.tenant.created_at,
+            invoice.paid_at or invoice.finalized_at or scope.tenant.created_at,
         )
         for invoice in rows[:1]
     ]

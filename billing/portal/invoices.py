@@ -4,21 +4,26 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from django.contrib import messages
 from django.http import HttpResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
-from django.views.decorators.http import require_GET
+from django.views.decorators.http import require_GET, require_POST
 
-from billing.domain.money import decimal_string, fixed_point
-from billing.models import Invoice, InvoiceLine, InvoiceStatus, PriceVersion
+from billing.domain.money import Money, decimal_string, fixed_point
+from billing.models import Invoice, InvoiceLine, InvoiceStatus, Payment, PriceVersion
 from billing.portal import calls, downloads, explained
 from billing.portal.pages import PageRequest, page
+from billing.services.payments import opening
+from billing.services.payments.opening import NotPayable
+from billing.services.payments.standing import Stands, stands
 from broker.models import Offering
 from tenants.models import Project
+from tenants.services.permissions import require
 from tenants.services.refusals import Missing
 
-LIST_HEADS = ["id", "month", "number", "status", "total", "currency", "finalized_at"]
+LIST_HEADS = ["id", "month", "number", "status", "total", "currency", "finalized_at", "paid_at"]
 LINE_HEADS = ["n", "project", "offering", "price_class", "leases", "unit_seconds", "price_per_hour",
               "amount", "currency"]  # fmt: skip
 
@@ -32,7 +37,7 @@ def invoices(request: PageRequest) -> HttpResponse:
     if request.GET.get("format") == "csv":
         cells = [
             [i.pk, i.period.label, str(i) if i.number else "", i.status, decimal_string(i.total, i.currency),
-             i.currency, i.finalized_at.isoformat() if i.finalized_at else ""] for i in listed
+             i.currency, *(at.isoformat() if at else "" for at in (i.finalized_at, i.paid_at))] for i in listed
         ]  # fmt: skip
         return downloads.table("invoices", LIST_HEADS, cells)
     context = {
@@ -61,28 +66,31 @@ class Row:
 @require_GET
 @page("billing.read")
 def invoice(request: PageRequest, pk: str) -> HttpResponse:
-    found = Invoice.objects.filter(tenant=request.tenant, pk=pk).select_related("period").first()
-    if found is None:
-        raise Missing("There is no such invoice here.", fix="Look it up in the list of invoices.")
+    found = invoice_of(request, pk)
     rows = lines_of(found)
     if request.GET.get("format") == "csv":
         return downloads.table(f"invoice-{found}".replace(" ", "-"), LINE_HEADS, cells(found, rows))
     asked = request.GET.get("line", "")
     at = next((i for i, row in enumerate(rows) if str(row.line.n) == asked), None)
     path = f"/invoices/{found.pk}"
+    money = stands(found)
     context: dict[str, Any] = {
         "invoice": found,
+        "money": money,
+        "payment": money.payment,
+        "may_pay": may_settle(request),
         "month": month_words(found),
         "rows": rows,
         "seconds": sum(row.line.unit_seconds for row in rows),
         "leases": sum(row.line.leases for row in rows),
-        "history": history(found),
+        "history": history(found, money),
         "tenant": request.tenant,
         "csv": f"{request.path}?format=csv",
         "close": request.path,
         "now": request.now,
         "call": calls.get(path),
         "call_lines": calls.get(f"{path}/lines"),
+        "call_pay": calls.post(f"{path}/pay", {}) if money.payable else "",
     }
     if at is not None:
         context |= {
@@ -94,6 +102,30 @@ def invoice(request: PageRequest, pk: str) -> HttpResponse:
             "call_explain": calls.get(f"{path}/lines/{rows[at].line.n}/explain"),
         }
     return render(request, "billing/invoice.html", context)
+
+
+@require_POST
+@page("billing.read")
+def pay(request: PageRequest, pk: str) -> HttpResponse:
+    """Ask for the money; the page one comes back to shows what becomes of it."""
+    require(request.roles, "billing.write", ())
+    try:
+        opening.pay(invoice_of(request, pk), actor=request.actor, now=request.now)
+    except NotPayable as refusal:  # somebody was faster, or the page was old
+        messages.warning(request, f"{refusal.detail} {refusal.fix.text}")
+    return redirect("invoice", pk=pk)
+
+
+def invoice_of(request: PageRequest, pk: str) -> Invoice:
+    found = Invoice.objects.filter(tenant=request.tenant, pk=pk).select_related("period").first()
+    if found is None:
+        raise Missing("There is no such invoice here.", fix="Look it up in the list of invoices.")
+    return found
+
+
+def may_settle(request: PageRequest) -> bool:
+    """Tell whether the visitor may pay: invoices are the tenant's, so the right must be on all of it."""
+    return request.roles.may("billing.write", ())
 
 
 def month_words(invoice: Invoice) -> str:
@@ -135,15 +167,31 @@ def day(at: datetime) -> str:
     return f"{here.day} {here:%b}"
 
 
-def history(invoice: Invoice) -> list[tuple[str, str, datetime]]:
-    """Return what has happened to the invoice, newest first: (state, words, when)."""
+def history(invoice: Invoice, money: Stands) -> list[tuple[str, str, datetime]]:
+    """Return what has happened to the invoice and its money, newest first: (state, words, when)."""
     if invoice.finalized_at is None:
         return [("draft", "Brought up to the charges there are", invoice.refreshed_at)]
     closed = invoice.period.closed_at or invoice.finalized_at
+    nothing = (
+        [("paid", "Paid: nothing was due", invoice.paid_at)] if invoice.paid_at and not money.attempts else []
+    )
     return [
+        *(attempt(each) for each in money.attempts),
+        *nothing,
         ("finalized", f"Finalized as {invoice}; it never changes again", invoice.finalized_at),
         ("closing", "Month closed: every second of it is charged", closed),
     ]
+
+
+def attempt(payment: Payment) -> tuple[str, str, datetime]:
+    """Say what became of an attempt to collect it."""
+    asked = "collected" if payment.automatic else "paid by hand"
+    words = {
+        "pending": f"Being {asked}: {Money(payment.minor, payment.currency)}",
+        "succeeded": f"{asked.capitalize()}: {Money(payment.minor, payment.currency)}, {payment.reference}",
+        "declined": f"Declined: {payment.reason}",
+    }
+    return payment.status, words[payment.status], payment.settled_at or payment.opened_at
 
 
 def cells(invoice: Invoice, rows: list[Row]) -> list[list[object]]:

@@ -21,4 +21,5 @@ urlpatterns = [
     path("spend/", spend.spend, name="spend"),
     path("invoices/", invoices.invoices, name="invoices"),
     path("invoices/<str:pk>/", invoices.invoice, name="invoice"),
+    path("invoices/<str:pk>/pay/", invoices.pay, name="invoice-pay"),
 ]

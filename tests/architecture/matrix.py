@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from billing.models import Invoice, InvoiceLine
+from billing.models import Invoice, InvoiceLine, Payment
 from billing.services import drafts, periods, rating
 from broker.models import LayoutChange, Node, Offering
 from broker.services.leases.request import Wanted, request
@@ -41,6 +41,7 @@ ALL = frozenset({"viewer", "member", "billing", "admin", "owner"})
 WORKERS = frozenset({"member", "admin", "owner"})
 LEADERS = frozenset({"admin", "owner"})
 PAYERS = frozenset({"billing", "admin", "owner"})
+SETTLERS = frozenset({"billing", "owner"})
 OWNERS = frozenset({"owner"})
 STAFF = frozenset({"staff"})
 
@@ -185,6 +186,27 @@ def an_invoice(world: World) -> str:
     return str(invoice.pk)
 
 
+def a_final_invoice(world: World) -> str:
+    """One of a month that is over, with an amount due on it."""
+    over = moment() - timedelta(days=40)
+    periods.ensure(world.tenant, since=over, until=over)
+    final = {
+        "currency": "EUR",
+        "refreshed_at": over,
+        "status": "finalized",
+        "total": 100,
+        "finalized_at": over,
+    }
+    month = periods.current(world.tenant, now=over)
+    return str(Invoice.objects.get_or_create(tenant=world.tenant, period=month, defaults=final)[0].pk)
+
+
+def a_payment(world: World) -> str:
+    asked = {"minor": 100, "currency": "EUR", "gateway": "none", "opened_at": moment(), "due_at": moment()}
+    where = {"tenant": world.tenant, "invoice_id": a_final_invoice(world)}
+    return str(Payment.objects.get_or_create(**where, defaults=asked)[0].pk)
+
+
 def an_invoice_line(world: World) -> tuple[str, str]:
     now = moment()
     ran(world.root, sold(), now.replace(microsecond=0) - timedelta(minutes=2), 60)
@@ -197,6 +219,8 @@ def an_invoice_line(world: World) -> tuple[str, str]:
 THINGS: dict[str, Thing] = {
     "invoice line": in_its_tenant(an_invoice_line),
     "invoice": in_its_tenant(an_invoice),
+    "final invoice": in_its_tenant(a_final_invoice),
+    "payment": in_its_tenant(a_payment),
     "lease": in_its_tenant(a_lease),
     "volume": in_its_tenant(a_volume),
     "offering": lambda world: str(an_offering().pk),
@@ -342,6 +366,9 @@ ROWS: dict[str, Row] = {
     "api/v1/invoices/<str:pk>": api("billing", thing="invoice", GET=PAYERS),
     "api/v1/invoices/<str:pk>/lines": api("billing", thing="invoice", GET=PAYERS),
     "api/v1/invoices/<str:pk>/lines/<str:n>/explain": api("billing", thing="invoice line", GET=PAYERS),
+    "api/v1/invoices/<str:pk>/pay": api("billing", thing="final invoice", POST=SETTLERS),
+    "api/v1/payments": api("billing", GET=PAYERS),
+    "api/v1/payments/<str:pk>": api("billing", thing="payment", GET=PAYERS),
     "api/v1/price-versions": api("offerings", GET=ALL),
     # leases and money, in the portal
     "": page(GET=ALL),
@@ -360,6 +387,7 @@ ROWS: dict[str, Row] = {
     "spend/": page(GET=ALL),
     "invoices/": page(GET=PAYERS),
     "invoices/<str:pk>/": page(thing="invoice", GET=PAYERS),
+    "invoices/<str:pk>/pay/": page(thing="final invoice", POST=SETTLERS),
     # tenants, in the portal
     "join/<str:secret>/": anybody("GET", "POST", thing="link", writes_on_get=True),
     "start/": account("GET", "POST"),

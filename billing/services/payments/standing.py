@@ -1,8 +1,11 @@
 """How it stands with the money of an invoice, as a page and a program may want to know."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 
+from billing.domain.collecting import next_unasked
 from billing.models import Invoice, InvoiceStatus, Payment, PaymentStatus
 from ports import payments
 
@@ -18,10 +21,22 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Stands:
-    """How an invoice stands, and the latest attempt to collect it."""
+    """How an invoice stands, and every attempt to collect it, the latest first."""
 
     how: Standing
-    payment: Payment | None = None
+    attempts: Sequence[Payment] = ()
+
+    @property
+    def payment(self) -> Payment | None:
+        """The attempt that counts: what succeeded or waits, or else the latest that was declined."""
+        return self.attempts[0] if self.attempts else None
+
+    @property
+    def tried_again_at(self) -> datetime | None:
+        """When a declined one is tried again by itself; None where a person has to."""
+        if self.how is not Standing.DECLINED:
+            return None
+        return next_unasked([(each.opened_at, each.automatic) for each in self.attempts])
 
     @property
     def payable(self) -> bool:
@@ -33,11 +48,11 @@ def stands(invoice: Invoice) -> Stands:
     """Say how it stands with an invoice's money; one query for a final one."""
     if invoice.status not in (InvoiceStatus.FINALIZED, InvoiceStatus.PAID):
         return Stands(Standing.NOTHING_DUE)
-    latest = Payment.objects.filter(invoice=invoice).order_by("-opened_at", "-pk").first()
+    attempts = list(Payment.objects.filter(invoice=invoice).order_by("-opened_at", "-pk"))
     if invoice.status == InvoiceStatus.PAID:
-        return Stands(Standing.PAID, latest)
-    if latest and latest.status == PaymentStatus.PENDING:
-        return Stands(Standing.PENDING, latest)
+        return Stands(Standing.PAID, attempts)
+    if attempts and attempts[0].status == PaymentStatus.PENDING:
+        return Stands(Standing.PENDING, attempts)
     if payments.gateway() is None:
-        return Stands(Standing.TRANSFER, latest)
-    return Stands(Standing.DECLINED if latest else Standing.DUE, latest)
+        return Stands(Standing.TRANSFER, attempts)
+    return Stands(Standing.DECLINED if attempts else Standing.DUE, attempts)

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from billing.domain.collecting import MOST_UNASKED, tries_unasked, wait_s
+from billing.domain.collecting import MOST_UNASKED, next_unasked, tries_unasked, wait_s
 
 NOW = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -37,6 +37,7 @@ def test_after_five_of_its_own_it_waits_for_a_person() -> None:
     own = [(NOW + n * DAY, True) for n in range(MOST_UNASKED)]
     assert tries_unasked(own[:-1], NOW + 30 * DAY)
     assert not tries_unasked(own, NOW + 30 * DAY)
+    assert (next_unasked(own[:-1]), next_unasked(own)) == (NOW + (MOST_UNASKED - 1) * DAY, None)
 
 
 def test_what_people_tried_does_not_use_up_its_own() -> None:

@@ -105,6 +105,9 @@ def test_a_declined_one_stays_due_says_why_and_can_be_tried_again() -> None:
     assert "not enough money" in first.reason
     assert fresh(invoice).status == "finalized"
     assert standing(invoice) == (Standing.DECLINED, True)
+    with as_tenant(invoice.tenant_id):
+        told = stands(fresh(invoice))
+    assert (told.payment, told.tried_again_at) == (first, NOW + DAY)
     second = collect(pay(invoice))
     assert second.pk != first.pk
     assert (second.status, fresh(invoice).status, taken(invoice)) == ("succeeded", "paid", [200])
@@ -167,6 +170,8 @@ def test_while_one_payment_is_under_way_there_is_no_second() -> None:
 def test_where_nobody_collects_people_are_told_to_pay_by_transfer() -> None:
     invoice = bill()
     assert standing(invoice) == (Standing.DUE, True)
+    with as_tenant(invoice.tenant_id):
+        assert (stands(invoice).payment, stands(invoice).tried_again_at) == (None, None)
     with payments.through(None):
         with pytest.raises(NotPayable, match="collects no payments") as refused:
             pay(invoice)

@@ -1,0 +1,69 @@
+"""Payments: each attempt to collect an invoice, and what came of it."""
+
+from typing import Any, ClassVar
+
+from django.db.models import QuerySet
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
+from rest_framework.request import Request
+
+from billing.api.amounts import MoneyOut, money
+from billing.models import Payment, PaymentStatus
+from tenants.api.filters import Filter
+from tenants.api.views import TenantViewSet
+
+
+class PaymentOut(serializers.ModelSerializer[Payment]):
+    """One attempt. A pending one is settled by itself; a settled one never changes, the next attempt is another."""
+
+    invoice = serializers.CharField(source="invoice_id")
+    amount = serializers.SerializerMethodField()
+    reference = serializers.CharField(help_text="How the gateway calls it, once it succeeded.")
+    code = serializers.CharField(help_text="Why it was declined, for programs.")
+    reason = serializers.CharField(help_text="Why it was declined, for people.")
+    automatic = serializers.BooleanField(help_text="Nobody asked for it.")
+    next_try_at = serializers.DateTimeField(
+        source="due_at", allow_null=True, help_text="When the gateway is asked next, the same payment."
+    )
+
+    class Meta:
+        model = Payment
+        fields = (
+            "id",
+            "invoice",
+            "status",
+            "amount",
+            "gateway",
+            "automatic",
+            "reference",
+            "code",
+            "reason",
+            "opened_at",
+            "settled_at",
+            "next_try_at",
+        )
+
+    @extend_schema(responses=MoneyOut)
+    def get_amount(self, payment: Payment) -> dict[str, str]:
+        return money(payment.minor, payment.currency)
+
+
+class Payments(ListModelMixin, RetrieveModelMixin, TenantViewSet):
+    """Payments are the whole tenant's, as its invoices are. One is opened by paying an invoice."""
+
+    serializer_class = PaymentOut
+    sorts: ClassVar[tuple[str, ...]] = ("-id", "id")
+    filters = {
+        "invoice": Filter("invoice_id"),
+        "status": Filter("status", choices=tuple(PaymentStatus.values)),
+    }
+    actions_needed = {"list": "billing.read", "retrieve": "billing.read"}
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        super().initial(request, *args, **kwargs)
+        if self.action is not None:  # else the method is not one of ours, which is said later
+            self.allow()
+
+    def get_queryset(self) -> QuerySet[Payment]:
+        return self.visible(Payment.objects.all())

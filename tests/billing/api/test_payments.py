@@ -1,0 +1,144 @@
+"""Paying an invoice over the API: accepted at once, settled by a worker, read back with what came of it."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from billing.gateways.simulated import Ill, SimulatedGateway, suffer
+from billing.models import Invoice
+from billing.services import closing, rating
+from billing.services.payments import collecting
+from ports import clock, doorbell, payments
+from tenants.domain.roles import Role
+from tenants.services.walls import as_tenant
+from tests.billing.histories import HOUR, at, ran, sold
+from tests.tenants.people import Api
+from tests.world import Home, home
+
+pytestmark = pytest.mark.django_db
+NOW = at("2026-11-01 00:05:00")
+
+
+@pytest.fixture(autouse=True)
+def _collected() -> Iterator[None]:
+    with payments.through(SimulatedGateway()), doorbell.heard_by(lambda *_: None), clock.standing_at(NOW):
+        yield
+
+
+@pytest.fixture
+def kestrel() -> Home:
+    return home("Kestrel")
+
+
+@pytest.fixture
+def october(kestrel: Home) -> Invoice:
+    ran(kestrel.project, sold(), at("2026-10-05 00:00:00"), HOUR)
+    rating.rate(now=NOW)
+    found = closing.close_period(kestrel.tenant, "2026-10", now=NOW)
+    assert found is not None
+    return found
+
+
+def api(owner: Home, role: Role = Role.BILLING) -> Api:
+    return Api(owner.token(role, now=NOW))
+
+
+def told(answer: Any, status: int = 200) -> Any:
+    assert answer.status_code == status, answer.content
+    return answer.json()
+
+
+def pay(asker: Api, invoice: Invoice, key: str = "k-1") -> Any:
+    return asker.ask("POST", f"invoices/{invoice.pk}/pay", Idempotency_Key=key)
+
+
+def work(payment: str, owner: Home) -> None:
+    collecting.collect(payment, owner.tenant.pk, now=NOW)
+
+
+def test_paying_is_accepted_and_then_seen_through(kestrel: Home, october: Invoice) -> None:
+    asker = api(kestrel)
+    answer = pay(asker, october)
+    payment = told(answer, 202)
+    assert (payment["status"], payment["amount"]) == ("pending", {"amount": "1.000000", "currency": "EUR"})
+    assert (payment["invoice"], payment["automatic"], payment["gateway"]) == (october.pk, False, "simulated")
+    assert answer["Location"] == f"/api/v1/payments/{payment['id']}"
+    work(payment["id"], kestrel)
+    settled = told(asker.ask("GET", f"payments/{payment['id']}"))
+    assert (settled["status"], settled["next_try_at"]) == ("succeeded", None)
+    assert settled["reference"].startswith("sim_")
+    paid = told(asker.ask("GET", f"invoices/{october.pk}"))
+    assert (paid["status"], paid["paid_at"]) == ("paid", "2026-11-01T00:05:00Z")
+
+
+def test_the_same_key_again_is_the_same_payment(kestrel: Home, october: Invoice) -> None:
+    asker = api(kestrel)
+    first = told(pay(asker, october), 202)
+    work(first["id"], kestrel)
+    again = pay(asker, october)
+    assert again["Idempotency-Replayed"] == "true"
+    assert told(again, 202) == first
+    assert len(told(asker.ask("GET", "payments"))["items"]) == 1
+
+
+def test_another_key_while_one_is_under_way_is_told_what_to_wait_for(kestrel: Home, october: Invoice) -> None:
+    asker = api(kestrel)
+    first = told(pay(asker, october), 202)
+    problem = told(pay(asker, october, "k-2"), 409)
+    assert problem["type"].endswith("not-payable")
+    assert problem["fix"]["href"] == f"/api/v1/payments/{first['id']}"
+
+
+def test_a_declined_payment_says_why_and_another_may_be_tried(kestrel: Home, october: Invoice) -> None:
+    asker = api(kestrel)
+    suffer(kestrel.tenant.pk, Ill.DECLINED)
+    first = told(pay(asker, october), 202)["id"]
+    work(first, kestrel)
+    (declined,) = told(asker.ask("GET", f"payments?invoice={october.pk}&status=declined"))["items"]
+    assert (declined["id"], declined["code"]) == (first, "insufficient_funds")
+    assert "not enough money" in declined["reason"]
+    second = told(pay(asker, october, "k-2"), 202)["id"]
+    work(second, kestrel)
+    ids = [each["id"] for each in told(asker.ask("GET", "payments"))["items"]]
+    assert ids == [second, first]
+
+
+@pytest.mark.parametrize(
+    ("role", "status"), [(Role.OWNER, 202), (Role.BILLING, 202), (Role.ADMIN, 403), (Role.MEMBER, 403)]
+)
+def test_only_who_settles_money_pays(kestrel: Home, october: Invoice, role: Role, status: int) -> None:
+    told(pay(api(kestrel, role), october), status)
+
+
+def test_a_token_that_may_only_read_money_does_not_spend_it(kestrel: Home, october: Invoice) -> None:
+    reader = Api(kestrel.token(Role.OWNER, scopes=("billing:read",), now=NOW))
+    told(pay(reader, october), 403)
+    told(reader.ask("GET", "payments"))
+
+
+def test_another_tenants_invoice_and_payment_are_not_there(kestrel: Home, october: Invoice) -> None:
+    payment = told(pay(api(kestrel), october), 202)["id"]
+    stranger = api(home("Tern"))
+    told(pay(stranger, october), 404)
+    told(stranger.ask("GET", f"payments/{payment}"), 404)
+    assert told(stranger.ask("GET", "payments"))["items"] == []
+
+
+def test_where_nobody_collects_the_fix_is_a_transfer(kestrel: Home, october: Invoice) -> None:
+    with payments.through(None):
+        problem = told(pay(api(kestrel), october), 409)
+    assert "2026-10-0001" in problem["fix"]["text"]
+    with as_tenant(kestrel.tenant.pk):
+        assert Invoice.objects.get().status == "finalized"
+
+
+def test_a_dry_run_opens_nothing(kestrel: Home, october: Invoice) -> None:
+    asker = api(kestrel)
+    told(asker.ask("POST", f"invoices/{october.pk}/pay?dry_run=true"))
+    assert told(asker.ask("GET", "payments"))["items"] == []
+
+
+@pytest.mark.parametrize("query", ["status=lost", "bogus=1", "sort=reference"])
+def test_what_cannot_be_asked_is_refused(kestrel: Home, query: str) -> None:
+    told(api(kestrel).ask("GET", f"payments?{query}"), 400)
