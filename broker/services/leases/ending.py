@@ -7,6 +7,7 @@ from broker.domain.states import Condition, EndReason, LeaseState
 from broker.models import Allocation, Lease, StaleLease
 from broker.services import quotas
 from broker.services.capacity import pool_of
+from broker.services.leases import own_ends
 from ports import doorbell
 from tenants.services import audit
 from tenants.services.actors import SYSTEM, Actor
@@ -42,7 +43,8 @@ def release(
     """End a lease, whatever it is doing; a lease that is ending already stays as it is.
 
     `at` dates the end back to the last proof of life when its node went silent, so that nothing after it
-    is charged. Raises AlreadyOver for a released lease.
+    is charged; without it the end is now, or when its program ended by itself, as far as anybody has seen.
+    Raises AlreadyOver for a released lease.
     """
     for _ in range(TRIES):
         if lease.state == LeaseState.RELEASED:
@@ -77,6 +79,8 @@ def _release(
     lease: Lease, *, reason: EndReason, now: datetime, actor: Actor, cause: str, at: datetime | None
 ) -> None:
     held = LeaseState(lease.state) in HOLDS_CAPACITY
+    if at is None and lease.state == LeaseState.ACTIVE:
+        at = own_ends.seen(lease)
     # A cluster's clock may be ahead of ours: what is yet to come is not charged.
     moment = last_moment(lease, min(at or now, now))
     lease.move(

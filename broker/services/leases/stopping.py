@@ -8,6 +8,7 @@ from broker.domain.states import EndReason, LeaseState
 from broker.models import Allocation, Lease, OfferingState, StaleLease
 from broker.services import gates, quotas
 from broker.services.capacity import pool_of
+from broker.services.leases import own_ends
 from broker.services.leases.ending import (
     TRIES,
     AlreadyOver,
@@ -74,7 +75,8 @@ def _may_stop(lease: Lease, now: datetime) -> None:
 
 
 def _stop(lease: Lease, *, actor: Actor, now: datetime) -> None:
-    at = max(last_moment(lease, now).replace(microsecond=0), lease.at)  # as the ledger will have it
+    ended = min(own_ends.seen(lease) or now, now)  # it may have ended by itself before
+    at = max(last_moment(lease, ended).replace(microsecond=0), lease.at)  # as the ledger will have it
     since = (lease.active_at or at).replace(microsecond=0)
     lease.move(
         LeaseState.STOPPING,

@@ -1,0 +1,32 @@
+"""When a lease's program ended by itself, as far as anybody has seen: whoever lets go of it later pays to then.
+
+Its worker may not have looked yet. Read from our own rows, for nothing may be asked of a cluster in a transaction.
+"""
+
+from datetime import datetime
+
+import msgspec
+
+from broker.models import Allocation, ClusterObject, Lease
+from broker.provisioners.base import order_name
+from broker.provisioners.kubernetes.kinds import POD
+from broker.provisioners.kubernetes.objects import Pod
+from broker.provisioners.kubernetes.observing import usage
+
+
+def seen(lease: Lease) -> datetime | None:
+    """Return when the last pod of a lease ended; None while one runs, was never seen, or may be started again."""
+    rows = ClusterObject.objects.filter(kind=POD.name, order_name=order_name(lease.pk, lease.generation))
+    pods = [msgspec.convert(body, Pod) for body in rows.values_list("body", flat=True)]
+    ends = [used.until for pod in pods if (used := usage(pod)) and used.until]
+    if not ends or len(ends) < max(len(pods), _ranks(lease)):
+        return None
+    return max(ends)
+
+
+def _ranks(lease: Lease) -> int:
+    """Count the pods that it has: one on each node."""
+    if lease.quantity == 1:
+        return 1
+    held = Allocation.objects.filter(lease=lease, generation=lease.generation, released_at=None)
+    return held.values("gpu__node").distinct().count()
