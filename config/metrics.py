@@ -92,6 +92,7 @@ class Waiting(Collector):
         yield leases
         yield from clusters()
         yield GaugeMetricFamily("gpubroker_queue_oldest_seconds", "Age of the longest wait.", value=oldest)
+        yield from money()
         yield GaugeMetricFamily("gpubroker_outbox_rings", "Hints not yet sent.", value=rings)
 
 
@@ -119,6 +120,21 @@ def clusters() -> Iterator[GaugeMetricFamily]:
     for name, count in orphans.counts():
         left.add_metric([name], count)
     yield from (lag, silent, frozen, left)
+
+
+def money() -> Iterator[GaugeMetricFamily]:
+    """Tell what is still to be collected; each figure has an index of just these rows."""
+    with as_sweep(), connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT count(*), coalesce(extract(epoch FROM clock_timestamp() - min(opened_at)), 0)::float"
+            " FROM billing_payment WHERE status = 'pending'"
+        )
+        pending, oldest = cursor.fetchone()
+        cursor.execute("SELECT count(*) FROM billing_invoice WHERE status = 'finalized'")
+        due = cursor.fetchone()[0]
+    yield GaugeMetricFamily("gpubroker_invoices_due", "Final invoices that are not paid.", value=due)
+    yield GaugeMetricFamily("gpubroker_payments_pending", "Payments without an answer yet.", value=pending)
+    yield GaugeMetricFamily("gpubroker_payment_oldest_seconds", "Age of the longest of them.", value=oldest)
 
 
 def text() -> bytes:
