@@ -74,6 +74,14 @@ class Seen(StrEnum):
 
 
 @dataclass(frozen=True)
+class Remains:
+    """Something of an order that ended, which its cluster keeps until our books know of it."""
+
+    name: str
+    uid: str
+
+
+@dataclass(frozen=True)
 class Observation:
     """What was seen of an order at a moment."""
 
@@ -83,6 +91,7 @@ class Observation:
     last_seen: datetime | None = None
     again_in_s: float = 5.0  # when it is worth looking again
     answered: bool = True  # False: nobody knows; made up by whoever asked in vain
+    remains: tuple[Remains, ...] = ()  # of what was replaced or shall be, once this has been written down
 
 
 class Unanswered(Exception):
@@ -102,8 +111,11 @@ class Provisioner(Protocol):
     def observe(self, order: Order, *, now: datetime) -> Observation:
         """Say how it is, without making anything."""
 
+    def let_go(self, order: Order, remains: tuple[Remains, ...]) -> None:
+        """Keep what ended no longer: what was observed of it is in our books."""
+
     def remove(self, order: Order, *, now: datetime) -> Observation:
-        """Take it down; GONE only once that is confirmed."""
+        """Take it down; GONE only once that is confirmed. That it ended is in our books already."""
 
     def names(self) -> list[str]:
         """Name all that this installation made and is still there, whether or not a lease accounts for it."""

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from broker.provisioners.base import Kept, Observation, Order, Unanswered
+from broker.provisioners.base import Kept, Observation, Order, Remains, Unanswered
 
 
 class FrozenProvisioner:
@@ -15,6 +15,9 @@ class FrozenProvisioner:
         raise self._waits()
 
     def observe(self, order: Order, *, now: datetime) -> Observation:
+        raise self._waits()
+
+    def let_go(self, order: Order, remains: tuple[Remains, ...]) -> None:
         raise self._waits()
 
     def remove(self, order: Order, *, now: datetime) -> Observation:

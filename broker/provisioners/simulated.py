@@ -14,7 +14,7 @@ from django.db.models import Q
 
 from broker.domain.workloads import BATCH
 from broker.models import Gpu, Health, Node, NodeState, SimulatedPod, SimulatedVolume
-from broker.provisioners.base import Kept, Observation, Order, Seen
+from broker.provisioners.base import Kept, Observation, Order, Remains, Seen
 from ports.chance import Chance
 
 # Makes the pod or returns the one that is there, in one round trip.
@@ -50,6 +50,9 @@ class SimulatedProvisioner:
     def observe(self, order: Order, *, now: datetime) -> Observation:
         pod = SimulatedPod.objects.filter(name=order.name).first()
         return self._look(order, pod, now) if pod else Observation(Seen.GONE)
+
+    def let_go(self, order: Order, remains: tuple[Remains, ...]) -> None:
+        """Do nothing: a pod here is one row, which is started over in its place and goes only when it is removed."""
 
     def remove(self, order: Order, *, now: datetime) -> Observation:
         return self._remove(order.name, now)
@@ -102,7 +105,7 @@ class SimulatedProvisioner:
         if fault := self._fault(order):
             return fault
         if pod.gone_at is not None:
-            return Observation(Seen.GONE)
+            return Observation(Seen.GONE, last_seen=pod.gone_at)
         if pod.ready_at and order.image.startswith("brief/") and pod.ready_at + BRIEF <= now:
             return Observation(Seen.ENDED, "its command is done", last_seen=pod.ready_at + BRIEF)
         if pod.ready_at and pod.ready_at + ILL <= now and (how := _ill(order)):

@@ -13,7 +13,7 @@ from broker.models import Allocation, Cluster, ClusterObject, Lease
 from broker.provisioners.base import Observation, Seen, order_parts
 from broker.provisioners.kubernetes.kinds import NODE, POD
 from broker.provisioners.kubernetes.objects import Pod, Thing
-from broker.provisioners.kubernetes.observing import observe
+from broker.provisioners.kubernetes.observing import is_held, observe, remains_of
 from broker.services import reconcile
 from ports import doorbell
 from tenants.services.walls import as_sweep
@@ -57,6 +57,8 @@ def tell(cluster: Cluster, orders: Mapping[str, Concerned], *, now: datetime) ->
 
 def _is_told(lease: Standing, concerned: Concerned, seen: Observation | None, now: datetime) -> bool:
     """Tell a lease how its order is; False where a worker has to look."""
+    if seen and seen.remains:
+        return False  # what is held waits for a worker who lets it go
     match lease.state, seen:
         case S.PROVISIONING, Observation(seen=Seen.PENDING, text=""):
             return True
@@ -102,7 +104,10 @@ def _seen(cluster: Cluster, pods_of: Mapping[str, int], now: datetime) -> dict[s
     for name in {*pods, *anchors}:
         anchor = anchors.get(name)
         if anchor and anchor.metadata.deletion_timestamp:
-            found[name] = Observation(Seen.GONE)
+            going = (pod for pod in pods[name] if pod.metadata.deletion_timestamp)
+            found[name] = Observation(
+                Seen.GONE, remains=tuple(remains_of(pod) for pod in going if is_held(pod))
+            )
         elif anchor is None or len(pods[name]) < pods_of[name]:
             found[name] = Observation(Seen.PENDING)
         elif silent & {pod.spec.node_name for pod in pods[name]}:

@@ -31,8 +31,8 @@ MOST_PLACES = 12  # that a lease is given before somebody should ask what is the
 SILENT = timedelta(seconds=45)  # then a lease that never began there tries another cluster
 LOST_AFTER = timedelta(seconds=30)  # how long a node may be silent before its leases end
 S = LeaseState
-AT_WORK = (S.PROVISIONING, S.ACTIVE, S.STOPPING, S.RELEASING)  # something of it is in its cluster
-GOING = (S.STOPPING, S.RELEASING)
+LIVING, GOING = (S.PROVISIONING, S.ACTIVE), (S.STOPPING, S.RELEASING)
+AT_WORK = (*LIVING, *GOING)  # something of it is in its cluster
 Hint = tuple[str, str, str]  # task, subject, tenant
 
 
@@ -97,8 +97,9 @@ def _work(lease: Lease, order: Order, now: datetime) -> None:
     with as_tenant(lease.tenant_id):
         try:
             _apply(lease, observation, said)
-            outdated = False
+            outdated, written = False, True
         except StaleLease:
+            written = False
             standing = Lease.objects.holding().filter(pk=lease.pk, generation=order.generation)
             outdated = (state := standing.values_list("state", flat=True).first()) is None
             # Somebody moved it while we worked, and our claim kept their hint's worker out: pass it on.
@@ -112,6 +113,9 @@ def _work(lease: Lease, order: Order, now: datetime) -> None:
     elif outdated:  # it ended, or is placed anew, while we made it
         with suppress(Unanswered):
             clusters.provisioner_of(order).remove(order, now=now)
+    elif written and observation.remains and lease.state in LIVING:
+        with suppress(Unanswered):  # the next look finds them again
+            clusters.provisioner_of(order).let_go(order, observation.remains)
 
 
 def _act(lease: Lease, order: Order, now: datetime) -> Observation:
@@ -136,6 +140,8 @@ def _apply(lease: Lease, observation: Observation, now: datetime) -> None:
             _requeue(lease, observation, now)
         case S.PROVISIONING, _ if _never_answered(lease, observation, now):
             _requeue(lease, observation, now)
+        case S.ACTIVE, Seen.ENDED if ending.is_over(lease, observation.last_seen or now):
+            _expire(lease, observation, now)  # it was ended, by its deadline
         case S.PROVISIONING | S.ACTIVE, Seen.ENDED:
             ending.release(
                 lease, reason=EndReason.BY_TENANT, now=now, at=observation.last_seen, cause=observation.text

@@ -1,6 +1,7 @@
 """A project on a real control plane, as the product renders it, for tests that ask whether the server agrees."""
 
 import secrets
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +11,7 @@ from broker.provisioners.kubernetes.render.lease import anchor, lease_objects
 from broker.provisioners.kubernetes.render.project import project_objects
 from broker.provisioners.kubernetes.spec import LeaseSpec, ProjectSpec
 from tests.broker.provisioners.kubernetes.wanted import PROJECT
-from tests.controlplane.api import Api, Object
+from tests.controlplane.api import Api, Object, Refused
 
 UNSERVED = {"HTTPRoute"}  # needs definitions that a cluster without a gateway does not have
 
@@ -40,3 +41,14 @@ def make(api: Api, driver: SliceDriver, lease: LeaseSpec) -> list[Object]:
     rest = lease_objects(lease, driver, anchor_uid=owner["metadata"]["uid"])
     served = [each for each in rest if each["kind"] not in UNSERVED]
     return [owner, *(api.apply(each, manager="gpubroker-lease") for each in served)]
+
+
+def close(api: Api, marks: str) -> None:
+    """Delete the namespaces with these marks, with the pods in them that nobody is left to let go."""
+    for space in api.items("/api/v1/namespaces", labelSelector=marks):
+        name = space["metadata"]["name"]
+        api.delete(f"/api/v1/namespaces/{name}")
+        for pod in api.items(f"/api/v1/namespaces/{name}/pods"):
+            with suppress(Refused):
+                where = f"/api/v1/namespaces/{name}/pods/{pod['metadata']['name']}"
+                api.patch(where, {"metadata": {"finalizers": None}})

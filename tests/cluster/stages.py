@@ -16,7 +16,7 @@ from broker.provisioners.kubernetes.provisioner import KubernetesProvisioner
 from broker.provisioners.kubernetes.transport import Transport
 from broker.provisioners.simulated import SimulatedProvisioner
 from tests.broker.domain.fleet import MODELS
-from tests.cluster.installed import install, some_id
+from tests.cluster.installed import close, install, some_id
 from tests.controlplane.nodes import GpuNode, Nodes
 from tests.controlplane.plane import ControlPlane
 from tests.world import MODEL, NOW, cards
@@ -140,9 +140,7 @@ class KubernetesStage:
 
     def clear(self) -> None:
         """Take away what the test made; its nodes go by themselves."""
-        mine = f"gpubroker.dev/project={self.project_id}"
-        for each in self.plane.api.items("/api/v1/namespaces", labelSelector=mine):
-            self.plane.api.delete(f"/api/v1/namespaces/{each['metadata']['name']}")
+        close(self.plane.api, f"gpubroker.dev/project={self.project_id}")
 
 
 def until(stage: Stage, look: Callable[[], Observation], wanted: Seen, *, seconds: int = 120) -> Observation:

@@ -80,6 +80,8 @@ def test_what_somebody_deleted_below_a_lease_is_made_again(kubernetes_stage: Kub
     ready(stage, order)
     was = stage.plane.api.get(set_path(order))["metadata"]["uid"]
     stage.plane.api.delete(set_path(order), propagationPolicy="Foreground")
+    seen = until(stage, lambda: stage.provisioner.observe(order, now=stage.now), Seen.LOST)
+    stage.provisioner.let_go(order, seen.remains)
     stage.plane.api.until_gone(set_path(order))
     stage.skew += timedelta(seconds=5)  # of the anchor's age
     until(stage, lambda: stage.provisioner.observe(order, now=stage.now), Seen.READY)
@@ -92,9 +94,13 @@ def test_a_namespace_deleted_by_hand_is_told_and_made_anew_for_the_next(
     stage, order = kubernetes_stage, kubernetes_stage.order()
     ready(stage, order)
     stage.plane.api.delete(space(order))
+    stage.plane.api.until(pod_path(order), lambda pod: "terminated" in state(pod))
+    seen = until(stage, lambda: stage.provisioner.observe(order, now=stage.now), Seen.LOST)
+    stage.provisioner.let_go(order, seen.remains)
+    stage.plane.api.until_gone(anchor_path(order))  # pods are the first to go, and all else waits for them
+    until(stage, lambda: stage.provisioner.observe(order, now=stage.now), Seen.GONE)
+    gone(stage, order)
     stage.plane.api.until_gone(space(order), within=40)
-    assert stage.provisioner.observe(order, now=stage.now).seen is Seen.GONE
-    assert stage.provisioner.remove(order, now=stage.now).seen is Seen.GONE
 
     def again() -> object:
         try:
@@ -172,6 +178,9 @@ def test_a_pod_that_was_evicted_is_replaced(kubernetes_stage: KubernetesStage) -
     ready(stage, order)
     was = stage.plane.api.get(pod_path(order))["metadata"]["uid"]
     stage.plane.api.delete(pod_path(order))
+    seen = until(stage, lambda: stage.provisioner.observe(order, now=stage.now), Seen.LOST)
+    assert [each.uid for each in seen.remains] == [was], "it stays until its end is written down"
+    stage.provisioner.let_go(order, seen.remains)
     stage.plane.api.until(pod_path(order), lambda pod: pod["metadata"]["uid"] != was)
     until(stage, lambda: stage.provisioner.observe(order, now=stage.now), Seen.READY)
 

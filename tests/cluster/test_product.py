@@ -1,7 +1,7 @@
 """The product itself on a real control plane: a cluster joins, a lease is asked for, runs, and leaves nothing."""
 
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -18,7 +18,7 @@ from broker.services.following import Agent
 from ports import clock, doorbell
 from tenants.models.audit import AuditEvent
 from tenants.services.walls import as_staff
-from tests.cluster.installed import install
+from tests.cluster.installed import close, install
 from tests.cluster.stages import PLUGIN
 from tests.controlplane.nodes import GpuNode, Nodes
 from tests.controlplane.plane import ControlPlane
@@ -32,6 +32,7 @@ class Installation:
     """A joined cluster with one node, whose cards are for sale, and a tenant."""
 
     agent: Agent | None = None  # who follows the cluster; what it says is believed only while it is heard
+    skew = timedelta()  # how far the clock of the product is played ahead
     _beat_at = 0.0
 
     def __init__(self, plane: ControlPlane, nodes: Nodes, life: Life) -> None:
@@ -78,7 +79,7 @@ class Installation:
             self.agent.turn(0.05)
         else:
             clock.sleep(0.05)
-        self.life.clock.at = datetime.now(UTC)
+        self.life.clock.at = datetime.now(UTC) + self.skew
         self.life.run(0)
         if clock.monotonic() >= self._beat_at:
             self._beat_at = clock.monotonic() + BEAT_S
@@ -106,8 +107,7 @@ def installed(
     made = Installation(control_plane, gpu_nodes, life)
     yield made
     clusters._of_cluster.cache_clear()
-    for namespace in made.ours("/api/v1/namespaces"):
-        control_plane.api.delete(f"/api/v1/namespaces/{namespace['metadata']['name']}")
+    close(control_plane.api, f"gpubroker.dev/project={made.home.project.pk}")
 
 
 def offering(profile: str) -> Offering:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from broker.provisioners.kubernetes import labels, names
+from broker.provisioners.kubernetes.kinds import POD, Ref
 from broker.provisioners.kubernetes.reaper import reap
 from broker.provisioners.kubernetes.refusals import Denied, Forbidden
 from broker.provisioners.kubernetes.render import access, reaper
@@ -15,7 +16,7 @@ from broker.provisioners.kubernetes.transport import Transport
 from tests.broker.provisioners.kubernetes.wanted import EVERY_TEMPLATE, PLUGIN
 from tests.cluster.installed import install, make, open_project, some_id
 from tests.controlplane.api import Object
-from tests.controlplane.plane import ControlPlane
+from tests.controlplane.plane import ADMINISTRATORS, ControlPlane
 
 pytestmark = pytest.mark.cluster
 HOUR, METERING = timedelta(hours=1), labels.METERING
@@ -60,7 +61,7 @@ def test_what_nobody_pays_for_any_longer_is_taken_down_and_nothing_else(
     assert all(control_plane.api.find(control_plane.api.path(each)) for each in paid)
 
 
-def test_an_anchor_that_is_held_for_metering_loses_its_program_all_the_same(
+def test_what_the_switch_takes_down_stays_until_our_books_know_when_it_ended(
     control_plane: ControlPlane, project: ProjectSpec, switch: Transport
 ) -> None:
     api = control_plane.api
@@ -69,15 +70,14 @@ def test_an_anchor_that_is_held_for_metering_loses_its_program_all_the_same(
     pod = f"/api/v1/namespaces/{made[0]['metadata']['namespace']}/pods/{runs}-0"
     api.until(pod, lambda _: True)
     reap(switch.within(30))
-    held = [
-        api.until(pod, lambda found: "deletionTimestamp" in found["metadata"]),
-        api.get(api.path(made[0])),
-    ]
-    assert [METERING in each["metadata"]["finalizers"] for each in held] == [True, True]
+    held = api.until(pod, lambda found: "deletionTimestamp" in found["metadata"])
+    assert METERING in held["metadata"]["finalizers"]
+    assert "deletionTimestamp" in api.get(api.path(made[0]))["metadata"], "its anchor waits for it"
     assert runs not in str(reap(switch.within(30)))  # it is going already
-    for path in (pod, api.path(made[0])):  # as the broker does when the last moment is stored
-        kept = [each for each in api.get(path)["metadata"]["finalizers"] if each != METERING]
-        api.patch(path, {"metadata": {"finalizers": kept}})
+    pods = Ref(POD, f"{runs}-0", made[0]["metadata"]["namespace"])
+    broker = Transport(lambda: control_plane.kubeconfig("admin", ADMINISTRATORS)).within(30)
+    for uid in ("another's", held["metadata"]["uid"]):
+        broker.let_go(pods, finalizer=METERING, uid=uid)
     for each in made:
         api.until_gone(api.path(each))
 

@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
-from threading import Thread
+from threading import Thread, current_thread, main_thread
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -58,6 +58,7 @@ class Record:
     def __init__(self) -> None:
         self.used: set[Right] = set()
         self.denied: list[str] = []
+        self.asked: list[str] = []  # in order, but for the agent's
 
     def note(self, method: str, path: str, query: Any, content_type: str) -> None:
         found = PATH.fullmatch(urlsplit(path).path) or _of_namespace(path)
@@ -66,6 +67,8 @@ class Record:
         group, kinds, name = found["group"] or "", found["kinds"], found["name"]
         verb = VERBS.get(method) or ("get" if name else "watch" if (query or {}).get("watch") else "list")
         self.used.add(Right(verb, group, kinds))
+        if current_thread() is main_thread() and kinds not in ("nodes", "namespaces"):
+            self.asked.append(f"{verb} {kinds}")
         if content_type == transport.APPLY:  # it makes what is not there
             self.used.add(Right("create", group, kinds))
 

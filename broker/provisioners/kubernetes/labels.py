@@ -12,7 +12,7 @@ LEASE, GENERATION, RANK = f"{DOMAIN}/lease", f"{DOMAIN}/generation", f"{DOMAIN}/
 VOLUME = f"{DOMAIN}/volume"
 ROLE, ANCHOR_ROLE, PULSE_ROLE = f"{DOMAIN}/role", "anchor", "pulse"
 PAID_UNTIL, SPEC_HASH = f"{DOMAIN}/paid-until", f"{DOMAIN}/spec-hash"  # annotations
-METERING = f"{DOMAIN}/metering"  # the finalizer
+METERING = f"{DOMAIN}/metering"  # the finalizer of pods: what ended stays until our books know when
 REPARTITION = f"{DOMAIN}/repartition"  # the taint of a node that is being cut anew
 OURS = f"{MANAGED_BY}={US}"  # as a selector
 

@@ -35,6 +35,7 @@ class Marks(Struct):
     finalizers: list[str] = []
     creation_timestamp: datetime | None = None
     deletion_timestamp: datetime | None = None
+    deletion_grace_period_seconds: int | None = None  # 0: gone, but for those who hold it
 
 
 class Meta(Marks):
@@ -90,6 +91,7 @@ class Condition(Struct):
 
 class PodSpec(Struct):
     node_name: str = ""
+    restart_policy: str = ""
 
 
 class PodStatus(Struct):

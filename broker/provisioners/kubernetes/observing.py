@@ -1,12 +1,12 @@
 """From pods as they were last seen to what the lease's owner is told: pure, so that every case can be held to."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from broker.provisioners.base import Observation, Seen
+from broker.provisioners.base import Observation, Remains, Seen
 from broker.provisioners.kubernetes import labels
-from broker.provisioners.kubernetes.objects import ContainerStatus, Pod, Terminated
+from broker.provisioners.kubernetes.objects import ContainerStatus, Pod, Terminated, Thing
 
 PATIENCE = timedelta(seconds=120)  # with an image that cannot be pulled: a registry may stumble
 UNPLACED = timedelta(seconds=45)  # then the broker's books and the node disagree
@@ -45,10 +45,59 @@ class Usage:
 
 def observe(pods: Iterable[Pod], *, ranks: int, now: datetime) -> Observation:
     """Say how a lease is from the pods of its present generation: the worst of them decides."""
+    pods = list(pods)
+    newest = _newest(pods)
+    seen = _worst([_look(pod, now) for pod in newest], ranks)
+    replaced = [pod for pod in pods if pod not in newest or _will_be_replaced(pod)]
+    remains = tuple(remains_of(pod) for pod in replaced if is_held(pod) and is_over(pod))
+    return replace(seen, remains=remains) if remains else seen
+
+
+def is_held(pod: Pod) -> bool:
+    """Tell whether a pod stays until we let it go."""
+    return labels.METERING in pod.metadata.finalizers
+
+
+def is_over(pod: Pod) -> bool:
+    """Tell whether a pod will never run again: it ended, or is gone but for those who hold it."""
+    return pod.status.phase in OVER or pod.metadata.deletion_grace_period_seconds == 0
+
+
+def remains_of(pod: Pod) -> Remains:
+    return Remains(pod.metadata.name, pod.metadata.uid)
+
+
+def gone_since(anchor: Thing | None, pods: Sequence[Pod]) -> datetime | None:
+    """Say when a lease ended whose anchor goes or is gone; None while only pods that are ending could tell.
+
+    The anchor's deletion ended it, unless all its pods were over before: slow ends are not charged.
+    """
+    deleted = anchor.metadata.deletion_timestamp if anchor else None
+    if pods and all(is_over(pod) for pod in pods):
+        ends = [moment for pod in pods if (moment := _last_proof(pod))]
+        return min(max(ends), deleted or max(ends)) if ends else deleted
+    return deleted
+
+
+def _newest(pods: Iterable[Pod]) -> list[Pod]:
+    """Return the present pod of each rank."""
     newest: dict[str, Pod] = {}
     for pod in sorted(pods, key=_age):
         newest[pod.metadata.labels.get(labels.RANK, "0")] = pod
-    seen = [_look(pod, now) for pod in newest.values()]
+    return list(newest.values())
+
+
+def _will_be_replaced(pod: Pod) -> bool:
+    """Tell whether a pod was taken away from what keeps it running, which makes another once this one is gone."""
+    going = pod.metadata.deletion_timestamp is not None
+    return going and (pod.spec.restart_policy == "Always" or _never_ran(pod))
+
+
+def _never_ran(pod: Pod) -> bool:
+    return pod.status.phase == "Pending" and is_over(pod)
+
+
+def _worst(seen: list[Observation], ranks: int) -> Observation:
     # A command that is done on one node goes on on the others; the lease is over when all are.
     for kind in (Seen.REFUSED, Seen.LOST, Seen.PENDING):
         if found := [each for each in seen if each.seen is kind]:
@@ -90,7 +139,9 @@ def _age(pod: Pod) -> tuple[str, str]:
 
 
 def _look(pod: Pod, now: datetime) -> Observation:
-    if pod.status.phase in OVER:
+    if _never_ran(pod):
+        return Observation(Seen.PENDING, "being made", again_in_s=AGAIN_SOON_S)
+    if is_over(pod):
         return _over(pod)
     if taken := _taken(pod):
         return Observation(Seen.LOST, taken, last_seen=_last_proof(pod))
@@ -113,6 +164,8 @@ def _over(pod: Pod) -> Observation:
     if pod.status.reason in TAKEN or _taken(pod) or pod.status.reason.startswith("OutOf"):
         why = TAKEN.get(pod.status.reason) or _taken(pod) or "its node had no room for it"
         return Observation(Seen.LOST, _with(why, pod.status.message), last_seen=_last_proof(pod))
+    if _will_be_replaced(pod):
+        return Observation(Seen.LOST, "its pod was deleted", last_seen=_last_proof(pod))
     ended = _ended(pod)
     if ended is None:
         text = pod.status.message or f"it ended with {pod.status.phase.lower()}"

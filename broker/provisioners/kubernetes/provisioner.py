@@ -4,14 +4,14 @@ The anchor is made first and owns everything else, so that its end is the end of
 adopted, changed or deleted: our marks are looked for first, and deletes carry the uid of what was looked at.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
 
 import structlog
 
-from broker.provisioners.base import Kept, Observation, Order, Seen, Unanswered
+from broker.provisioners.base import Kept, Observation, Order, Remains, Seen, Unanswered
 from broker.provisioners.kubernetes import labels, refusals
 from broker.provisioners.kubernetes.cluster import Way, way_into
 from broker.provisioners.kubernetes.drivers.base import Unfit
@@ -31,9 +31,9 @@ from broker.provisioners.kubernetes.lasting import deadlines
 from broker.provisioners.kubernetes.making import InTheWay, make_anchor, make_children, mend, put_up_walls
 from broker.provisioners.kubernetes.memory import Remembered
 from broker.provisioners.kubernetes.nodes import shutting_down, silent
-from broker.provisioners.kubernetes.objects import Thing, read
-from broker.provisioners.kubernetes.observing import observe
-from broker.provisioners.kubernetes.render.lease import stamp
+from broker.provisioners.kubernetes.objects import Pod, Thing, read
+from broker.provisioners.kubernetes.observing import gone_since, is_held, is_over, observe, remains_of
+from broker.provisioners.kubernetes.render.lease import namespace_of, stamp
 from broker.provisioners.kubernetes.spec import LeaseSpec
 from broker.provisioners.kubernetes.specs import lease_spec
 from broker.provisioners.kubernetes.transport import Api
@@ -95,15 +95,21 @@ class KubernetesProvisioner:
             found = of_order(api, spec)
             if found.anchor is None or found.ends:
                 self._make_sure(api)
-                return Observation(Seen.GONE, "it is no longer in the cluster")
+                return self._taken(api, spec, found, now)
             self._keep_paid(api, spec, found)
             return self._seen(api, spec, found, now)
+
+    def let_go(self, order: Order, remains: tuple[Remains, ...]) -> None:
+        with self._asking() as api:
+            _let_go(api, namespace_of(self._spec(order)), remains)
 
     def remove(self, order: Order, *, now: datetime) -> Observation:
         self._made.pop(order.name, None)
         known = self._known(order, now)
         with self._asking(sure=known is not None) as api:
             if known and known.well and known.found.anchor:
+                # Before the rest: a pod that is held while it goes was made meanwhile, and its agent tells of it.
+                _let_go_of(api, known.found.pods)
                 if not known.found.ends:
                     _delete(api, known.found.ref.kind, known.found.anchor)
                 return replace(shutting_down(known.found.pods, now=now), again_in_s=TOLD_S)
@@ -112,6 +118,7 @@ class KubernetesProvisioner:
             if found.is_gone:
                 self._make_sure(api)
                 return Observation(Seen.GONE)
+            _let_go_of(api, found.pods)
             self._take_down(api, order.lease_id, order.generation, found)
             lost = self._lost(api, [pod.spec.node_name for pod in found.pods])
             return lost or shutting_down(found.pods, now=now)
@@ -128,6 +135,8 @@ class KubernetesProvisioner:
             for kind, thing in all_of_ours(api, self._way_in.installation).get(name, ()):
                 meta = thing.metadata
                 if kind is POD:
+                    if labels.METERING in meta.finalizers:
+                        _let_go(api, meta.namespace, [Remains(meta.name, meta.uid)])
                     self._take_down_orphans(
                         api, meta.namespace, meta.labels[labels.LEASE], meta.labels[labels.GENERATION]
                     )
@@ -229,6 +238,15 @@ class KubernetesProvisioner:
                 return _not_made(why)
         return seen
 
+    def _taken(self, api: Api, spec: LeaseSpec, found: Found, now: datetime) -> Observation:
+        """Say when it ended: what took it away did not tell us, but the pods that we hold do."""
+        if found.pods and (lost := self._lost(api, spec.nodes)):
+            return lost  # its node died first
+        since = gone_since(found.anchor, found.pods)
+        if since is None and any(pod.metadata.deletion_timestamp and not is_over(pod) for pod in found.pods):
+            return shutting_down(found.pods, now=now)
+        return Observation(Seen.GONE, "it is no longer in the cluster", last_seen=since)
+
     def _lost(self, api: Api, hosts: list[str] | tuple[str, ...]) -> Observation | None:
         named = {host for host in hosts if host}
         there = of_nodes(api, named)
@@ -260,6 +278,17 @@ class KubernetesProvisioner:
             items, _ = api.list_all(kind, namespace=namespace, labels=marks, metadata_only=True)
             for item in items:
                 _delete(api, kind, read(item, Thing))
+
+
+def _let_go_of(api: Api, pods: Iterable[Pod]) -> None:
+    for pod in pods:
+        if is_held(pod):
+            _let_go(api, pod.metadata.namespace, [remains_of(pod)])
+
+
+def _let_go(api: Api, namespace: str, remains: Iterable[Remains]) -> None:
+    for each in remains:
+        api.let_go(Ref(POD, each.name, namespace), finalizer=labels.METERING, uid=each.uid)
 
 
 def _delete(api: Api, kind: Kind, thing: Thing) -> None:

@@ -97,9 +97,7 @@ class LeaseSpec:
     access_token: str = ""
     volumes: tuple[VolumeSpec, ...] = ()
     route: RouteSpec | None = None
-    metered: bool = (
-        True  # anchor and pods stay until their last moments are stored: somebody drops the finalizer
-    )
+    metered: bool = True  # a pod that ended stays until somebody who knows of its end lets it go
 
     @property
     def nodes(self) -> tuple[str, ...]:

@@ -43,7 +43,6 @@ def lease_spec(order: Order, installation: str = "") -> LeaseSpec:
         placed_at=order.placed_at,
         paid_until=order.paid_until or order.placed_at,
         route=route_spec(order.door, order.domain),
-        metered=False,
     )
 
 

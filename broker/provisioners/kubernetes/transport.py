@@ -20,7 +20,7 @@ from broker.provisioners.base import Unanswered
 from broker.provisioners.kubernetes import objects
 from broker.provisioners.kubernetes.kinds import Kind, Manifest, Ref, ref_of
 from broker.provisioners.kubernetes.pace import Pace
-from broker.provisioners.kubernetes.refusals import Denied, Missing, Throttled, refusal
+from broker.provisioners.kubernetes.refusals import Conflict, Denied, Invalid, Missing, Throttled, refusal
 from ports import chance, clock
 
 CONNECT_S, ANSWER_S = 3.0, 8.0  # one call ends well within a worker's claim on its lease
@@ -29,6 +29,7 @@ PAGE, POOL = 500, 32
 BACK_OFF_S, LONGEST_S = 0.1, 2.0
 AGAIN = frozenset({429, 500, 502, 503, 504})
 APPLY = "application/apply-patch+yaml"
+STRATEGIC = "application/strategic-merge-patch+json"
 METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
 _jitter = chance.Chance()
 _one_at_a_time = Lock()  # two threads that import the client at once each get half of it
@@ -137,6 +138,17 @@ class Api:
         kind = "application/merge-patch+json"
         answer = self.send("PATCH", path, query={"fieldManager": manager}, body=patch, content_type=kind)
         return objects.read(answer.body, objects.Thing)
+
+    def let_go(self, ref: Ref, *, finalizer: str, uid: str) -> None:
+        """Take one finalizer off exactly the object with this uid and leave all others; what is gone is well."""
+        patch = {"metadata": {"uid": uid, "$deleteFromPrimitiveList/finalizers": [finalizer]}}
+        try:
+            self.send("PATCH", ref.path, body=patch, content_type=STRATEGIC)
+        except (Missing, Conflict):
+            return
+        except Invalid as error:
+            if "metadata.uid" not in str(error):  # else it is a successor of the same name
+                raise
 
     def get(self, ref: Ref) -> bytes | None:
         """Return an object, or None when it is not there."""

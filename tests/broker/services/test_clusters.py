@@ -8,7 +8,7 @@ import pytest
 
 from broker.domain.states import LeaseState
 from broker.models import Cluster
-from broker.provisioners.base import Observation, Order, Seen, Unanswered, order_name
+from broker.provisioners.base import Observation, Order, Remains, Seen, Unanswered, order_name
 from broker.provisioners.simulated import SimulatedProvisioner
 from broker.services import clusters, orphans
 from broker.services.leases.orders import order_of
@@ -33,6 +33,9 @@ class Remembered:
 
     def observe(self, order: Order, *, now: datetime) -> Observation:
         return Observation(Seen.READY)
+
+    def let_go(self, order: Order, remains: tuple[Remains, ...]) -> None:
+        self.asked.append(f"let go {' '.join(each.name for each in remains)}")
 
     def remove(self, order: Order, *, now: datetime) -> Observation:
         self.asked.append(f"remove {order.name}")

@@ -57,9 +57,9 @@ class Scene:
     def anchor(self, **meta: Any) -> None:
         self.sees("ConfigMap", "anchor", {"metadata": meta})
 
-    def pod(self, status: dict[str, Any], *, name: str = "p", rank: int = 0) -> None:
-        marks = {"gpubroker.dev/rank": str(rank)}
-        self.sees("Pod", name, {"metadata": {"labels": marks}, "spec": {"nodeName": "n01"}, "status": status})
+    def pod(self, status: dict[str, Any], *, name: str = "p", rank: int = 0, **meta: Any) -> None:
+        marks = {"labels": {"gpubroker.dev/rank": str(rank)}, **meta}
+        self.sees("Pod", name, {"metadata": marks, "spec": {"nodeName": "n01"}, "status": status})
 
     @property
     def state(self) -> str:
@@ -134,6 +134,32 @@ def test_what_may_be_an_end_is_left_to_a_worker(scene: Scene) -> None:
     scene.anchor()
     scene.pod({"phase": "Failed"})
     assert (scene.state, scene.rung) == ("provisioning", [scene.step])
+
+
+HELD = {"finalizers": ["gpubroker.dev/metering"], "uid": "u"}
+
+
+def test_a_pod_that_was_replaced_waits_for_a_worker_who_lets_it_go(scene: Scene) -> None:
+    scene.anchor()
+    scene.pod(RUNNING)
+    assert (scene.state, scene.rung) == ("active", [])
+    scene.pod({"phase": "Failed"}, name="old", creationTimestamp="2026-11-21T08:00:00Z", **HELD)
+    scene.pod(RUNNING, creationTimestamp="2026-11-21T09:00:00Z")
+    scene.rung.clear()
+    scene.pod({**RUNNING, "reason": "still"}, creationTimestamp="2026-11-21T09:00:00Z")
+    assert (scene.state, scene.rung) == ("active", [scene.step])
+
+
+@pytest.mark.parametrize(("held", "rings"), [(HELD, True), ({}, False)])
+def test_only_a_pod_that_we_hold_while_its_lease_goes_is_news(
+    life: Life, held: dict[str, Any], rings: bool
+) -> None:
+    scene = Scene(life, state=S.RELEASING)
+    scene.anchor(deletionTimestamp="2026-11-21T09:00:00Z")
+    scene.pod(RUNNING, **held)
+    assert scene.rung == [], "it may have been let go a moment ago"
+    scene.pod(RUNNING, deletionTimestamp="2026-11-21T09:00:00Z", **held)
+    assert bool(scene.rung) is rings
 
 
 def test_a_place_that_a_lease_went_on_without_makes_nothing_active(scene: Scene) -> None:

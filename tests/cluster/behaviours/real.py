@@ -16,7 +16,7 @@ from broker.provisioners.kubernetes.kubeconfig import parse
 from broker.provisioners.kubernetes.transport import ANSWER_S, Transport
 from broker.services import fencing, joining, reconcile
 from tests.cluster.behaviours.world import Machine, Site, World, objects_of
-from tests.cluster.installed import install
+from tests.cluster.installed import close, install
 from tests.cluster.proxy import Proxy
 from tests.controlplane import devices
 from tests.controlplane.api import Object, Refused
@@ -163,7 +163,7 @@ class RealWorld(World):
         space = names.namespace(lease.project_id)
         path = f"/apis/apps/v1/namespaces/{space}/statefulsets/{_name(lease)}"
         self.plane.api.patch(path, {"spec": {"replicas": 0}})
-        self.plane.api.until(path, lambda found: not found["status"].get("replicas"))
+        self.until_true(lambda: not self.pods(lease), "that it has no pod")
 
     def push_out(self, lease: Lease, reason: str) -> None:
         (pod,) = self.pods(lease)
@@ -197,7 +197,6 @@ class RealWorld(World):
         space, name = names.namespace(lease.project_id), _name(lease)
         path = f"/api/v1/namespaces/{space}/configmaps/{name}"
         self.plane.api.delete(path, {"propagationPolicy": "Foreground"})
-        self.plane.api.until_gone(path)
 
     def hold_up(self, lease: Lease) -> Callable[[], None]:
         (pod,) = self.pods(lease)
@@ -208,7 +207,7 @@ class RealWorld(World):
     def delete_namespace(self, owner: Home) -> None:
         path = f"/api/v1/namespaces/{names.namespace(owner.project.pk)}"
         self.plane.api.delete(path)
-        self.plane.api.until_gone(path, within=40)
+        self.until_true(lambda: self.plane.api.find(path) is None, "that the namespace is gone")
 
     def squat(self, lease: Lease) -> None:
         space, name = names.namespace(lease.project_id), order_name(lease.pk, fresh(lease).generation + 1)
@@ -264,9 +263,7 @@ class RealWorld(World):
         self.let_go()
         Transport.within.__defaults__ = (ANSWER_S,)
         for made in self.homes:
-            mine = f"gpubroker.dev/tenant={made.tenant.pk}"
-            for each in self.plane.api.items("/api/v1/namespaces", labelSelector=mine):
-                self.plane.api.delete(f"/api/v1/namespaces/{each['metadata']['name']}")
+            close(self.plane.api, f"gpubroker.dev/tenant={made.tenant.pk}")
         for site in self.sites:
             if site.driver.name == "dra":
                 for host in site.hosts:

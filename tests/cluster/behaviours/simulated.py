@@ -152,7 +152,7 @@ class SimulatedWorld(World):
         Disturbed.fates[_name(lease)] = Observation(Seen.LOST, TAKEN[reason], last_seen=self.life.now)
 
     def delete_all_of(self, lease: Lease) -> None:
-        SimulatedPod.objects.filter(name=_name(lease)).delete()
+        SimulatedPod.objects.filter(name=_name(lease)).update(gone_at=self.life.now)
 
     def hold_up(self, lease: Lease) -> Callable[[], None]:
         pods = SimulatedPod.objects.filter(name=_name(lease))
@@ -163,7 +163,7 @@ class SimulatedWorld(World):
         Disturbed.fates.clear()
 
     def delete_namespace(self, owner: Home) -> None:
-        SimulatedPod.objects.all().delete()
+        SimulatedPod.objects.update(gone_at=self.life.now)
 
     def squat(self, lease: Lease) -> None:
         name = order_name(lease.pk, fresh(lease).generation + 1)

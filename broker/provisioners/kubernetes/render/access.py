@@ -46,7 +46,7 @@ BROKER = (
     Use("", "secrets", APPLY, "keys of a lease: never listed; by name a patch tells what it holds"),
     Use("", "services", APPLY, "the doors of a lease"),
     Use("", "persistentvolumeclaims", ("create", "get", "delete"), "volumes, which outlive their leases"),
-    Use("", "pods", ("delete", "list", "watch"), "what is seen of a lease"),
+    Use("", "pods", ("delete", "list", "patch", "watch"), "what is seen of a lease; let go when it ended"),
     Use("", "events", ("list",), "why a controller cannot make a pod"),
     Use("", "nodes", (*FOLLOW, "patch"), "what there is to sell; patched to cut cards anew"),
     Use("apps", "deployments", MADE, "leases that serve"),

@@ -40,8 +40,6 @@ def anchor(lease: LeaseSpec, driver: SliceDriver) -> Manifest:
         "name": names.anchor(lease.lease_id, lease.generation),
         "namespace": namespace_of(lease),
     }
-    if lease.metered:
-        metadata["finalizers"] = [labels.METERING]
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
 
 

@@ -1,12 +1,12 @@
 """What is asked of a cluster while its agent is fresh: nothing that the agent saw, and always whether it is gone."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from broker.models import Cluster, ClusterObject
-from broker.provisioners.base import Order, Seen, Slice, order_name
+from broker.provisioners.base import Order, Remains, Seen, Slice, Unanswered, order_name
 from broker.provisioners.kubernetes import names
 from broker.provisioners.kubernetes.cluster import Way
 from broker.provisioners.kubernetes.drivers.device_plugin import DevicePluginDriver
@@ -48,6 +48,12 @@ def order(generation: int = 1) -> Order:
         price_class="on_demand",
         paid_until=NOW + HOUR,
     )
+
+
+def a_pod(status: dict[str, Any], **meta: Any) -> dict[str, Any]:
+    spec = {"nodeName": "n01", "restartPolicy": "Always"}
+    held = {"name": "p", "uid": "u-p", "finalizers": ["gpubroker.dev/metering"], **meta}
+    return {"metadata": held, "spec": spec, "status": status}
 
 
 class Scene:
@@ -93,8 +99,8 @@ class Scene:
         body = {"metadata": {**made, "labels": marks, **paid, **meta}}
         self.row("ConfigMap", order().name, body, space=self.space, mine=order().name)
 
-    def pod(self, status: dict[str, Any]) -> None:
-        body = {"metadata": {"name": "p"}, "spec": {"nodeName": "n01"}, "status": status}
+    def pod(self, status: dict[str, Any], **meta: Any) -> None:
+        body = a_pod(status, namespace=self.space, **meta)
         self.row("Pod", "p", body, space=self.space, mine=order().name)
 
     def runs(self) -> None:
@@ -185,15 +191,96 @@ def test_taking_down_reads_nothing_until_it_must_be_proven(cluster: Cluster, ser
     scene = Scene(cluster, serve(Say()))
     scene.runs()
     assert scene.provisioner.remove(order(), now=NOW).seen is Seen.PENDING
-    assert scene.verbs == ["DELETE"]
-    assert scene.wire.asked[0].body["preconditions"] == {"uid": "u-anchor"}
+    assert scene.verbs == ["PATCH", "DELETE"]  # the pod is let go: that its lease is over is in our books
+    off = {"uid": "u-p", "$deleteFromPrimitiveList/finalizers": ["gpubroker.dev/metering"]}
+    assert scene.wire.asked[0].body == {"metadata": off}
+    assert scene.wire.asked[1].body["preconditions"] == {"uid": "u-anchor"}
     scene.anchor(deletionTimestamp="2026-11-21T09:00:00Z")
+    scene.pod(READY, finalizers=[])
     assert scene.provisioner.remove(order(), now=NOW).seen is Seen.PENDING
-    assert scene.verbs == ["DELETE"]
+    assert scene.verbs == ["PATCH", "DELETE"]
     ClusterObject.objects.exclude(order_name="").delete()
     scene.wire.script = [refused(404, "not found"), NOTHING]
     assert scene.provisioner.remove(order(), now=NOW).seen is Seen.GONE
-    assert scene.verbs[1:] == ["GET", "GET"]  # gone, by the cluster's own word
+    assert scene.verbs[2:] == ["GET", "GET"]  # gone, by the cluster's own word
+
+
+def test_a_pod_made_while_its_lease_went_is_let_go_at_the_next_look(cluster: Cluster, serve: Serve) -> None:
+    scene = Scene(cluster, serve(Say()))
+    scene.runs()
+    scene.anchor(deletionTimestamp="2026-11-21T09:00:00Z")
+    scene.pod(READY, deletionTimestamp="2026-11-21T09:00:00Z")
+    assert scene.provisioner.remove(order(), now=NOW).seen is Seen.PENDING
+    assert scene.verbs == ["PATCH"]
+
+
+SUCCESSOR = "metadata.uid: Invalid value: field is immutable"
+
+
+def test_a_cluster_that_does_not_take_our_word_is_not_taken_for_one_that_did(
+    cluster: Cluster, serve: Serve
+) -> None:
+    scene = Scene(cluster, serve(refused(422, "metadata.finalizers: Forbidden", reason="Invalid")))
+    with pytest.raises(Unanswered, match="Forbidden"):
+        scene.provisioner.let_go(order(), (Remains("p", "u-p"),))
+
+
+@pytest.mark.parametrize(
+    "answer", [Say(), refused(404, "not found"), refused(409, "another uid"), refused(422, SUCCESSOR)]
+)
+def test_what_is_let_go_may_be_gone_already(cluster: Cluster, serve: Serve, answer: Say) -> None:
+    scene = Scene(cluster, serve(answer))
+    scene.provisioner.let_go(order(), (Remains("p", "u-p"),))
+    (asked,) = scene.wire.asked
+    assert asked.method == "PATCH"
+    assert asked.path.startswith(f"/api/v1/namespaces/{scene.space}/pods/p")
+    assert asked.headers["Content-Type"] == "application/strategic-merge-patch+json"
+
+
+def listed(*pods: dict[str, Any]) -> Say:
+    return Say(body={"metadata": {"resourceVersion": "5"}, "items": list(pods)})
+
+
+NODE = Say(
+    body={"metadata": {"name": "n01"}, "status": {"conditions": [{"type": "Ready", "status": "True"}]}}
+)
+ENDED = {"finishedAt": "2026-11-21T08:30:00Z", "exitCode": 143}
+OVER = {"phase": "Failed", "containerStatuses": [{"name": "main", "state": {"terminated": ENDED}}]}
+DELETED = {"deletionTimestamp": "2026-11-21T08:30:20Z"}
+
+
+def test_what_was_taken_away_while_nobody_looked_ended_when_its_pod_did(
+    cluster: Cluster, serve: Serve
+) -> None:
+    scene = Scene(cluster, serve(refused(404, "not found"), listed(a_pod(OVER, **DELETED)), NODE))
+    seen = scene.provisioner.observe(order(), now=NOW)
+    assert (seen.seen, seen.last_seen) == (Seen.GONE, datetime(2026, 11, 21, 8, 30, tzinfo=UTC))
+
+
+def test_what_was_taken_away_and_still_ends_is_waited_for(cluster: Cluster, serve: Serve) -> None:
+    scene = Scene(cluster, serve(refused(404, "not found"), listed(a_pod(READY, **DELETED)), NODE))
+    seen = scene.provisioner.observe(order(), now=NOW)
+    assert seen.seen is Seen.PENDING
+    assert "shutting down" in seen.text
+
+
+def test_what_was_taken_away_from_a_node_that_is_gone_ended_with_that(cluster: Cluster, serve: Serve) -> None:
+    missing = refused(404, "not found")
+    scene = Scene(cluster, serve(missing, listed(a_pod(READY, **DELETED)), missing, missing, missing))
+    seen = scene.provisioner.observe(order(), now=NOW)
+    assert (seen.seen, seen.text) == (Seen.LOST, "node n01 is no longer in the cluster")
+
+
+def test_what_belongs_to_no_lease_is_let_go_and_deleted(cluster: Cluster, serve: Serve) -> None:
+    marks = {
+        "gpubroker.dev/lease": order().lease_id,
+        "gpubroker.dev/generation": "1",
+        "gpubroker.dev/installation": "ins_1",
+    }
+    orphan = listed(a_pod(OVER, namespace="gt-1", labels=marks))
+    scene = Scene(cluster, serve(NOTHING, orphan, Say(), NOTHING, NOTHING, NOTHING, orphan, Say()))
+    scene.provisioner.remove_named(order().name, now=NOW)
+    assert scene.verbs == ["GET", "GET", "PATCH", "GET", "GET", "GET", "GET", "DELETE"]
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 from broker.provisioners.base import Seen
-from broker.provisioners.kubernetes.objects import Pod
-from broker.provisioners.kubernetes.observing import observe, usage
+from broker.provisioners.kubernetes.objects import Pod, Thing
+from broker.provisioners.kubernetes.observing import gone_since, observe, usage
 
 MADE = datetime(2026, 7, 1, 12, tzinfo=UTC)
 SOON, LATE = MADE + timedelta(seconds=10), MADE + timedelta(seconds=130)
@@ -16,7 +16,16 @@ STARTED, ENDED = MADE + timedelta(seconds=4), MADE + timedelta(seconds=64)
 READY = {"type": "Ready", "status": "True"}
 
 
-def pod(phase: str, *, rank: int = 0, node: str = "n1", age: int = 0, **status: Any) -> Pod:
+def pod(
+    phase: str,
+    *,
+    rank: int = 0,
+    node: str = "n1",
+    age: int = 0,
+    restarts: str = "Always",
+    held: bool = True,
+    **status: Any,
+) -> Pod:
     made = MADE + timedelta(seconds=age)
     meta: dict[str, Any] = {
         "name": f"p{rank}",
@@ -24,9 +33,16 @@ def pod(phase: str, *, rank: int = 0, node: str = "n1", age: int = 0, **status: 
         "creationTimestamp": made,
         "labels": {"gpubroker.dev/rank": str(rank)},
     }
-    if "deletionTimestamp" in status:
-        meta["deletionTimestamp"] = status.pop("deletionTimestamp")
-    body = {"metadata": meta, "spec": {"nodeName": node}, "status": {"phase": phase, **status}}
+    if held:
+        meta["finalizers"] = ["batch.kubernetes.io/job-tracking", "gpubroker.dev/metering"]
+    for name in ("deletionTimestamp", "deletionGracePeriodSeconds"):
+        if name in status:
+            meta[name] = status.pop(name)
+    body = {
+        "metadata": meta,
+        "spec": {"nodeName": node, "restartPolicy": restarts},
+        "status": {"phase": phase, **status},
+    }
     return msgspec.json.decode(msgspec.json.encode(body), type=Pod)
 
 
@@ -229,3 +245,92 @@ def test_what_restarted_often_was_in_use_since_its_pod_began() -> None:
     found = usage(often)
     assert found is not None
     assert found.since == MADE
+
+
+DELETED = {"deletionTimestamp": ENDED + timedelta(seconds=30)}
+KILLED = container(terminated={**OVER, "exitCode": 143, "reason": "Error"})
+
+
+def uids(*pods: Pod, ranks: int = 1) -> list[str]:
+    return [each.uid for each in observe(pods, ranks=ranks, now=LATE).remains]
+
+
+def test_a_session_whose_pod_was_deleted_is_lost_since_its_program_ended_and_is_not_over() -> None:
+    taken = pod("Failed", containerStatuses=KILLED, **DELETED)
+    seen = observe([taken], ranks=1, now=LATE)
+    assert (seen.seen, seen.text, seen.last_seen) == (Seen.LOST, "its pod was deleted", ENDED)
+    assert uids(taken) == ["uid-0-0"], "what keeps it makes no other before this one is let go"
+
+
+def test_a_batch_whose_pod_was_deleted_is_over_and_held_until_its_lease_is() -> None:
+    for deleted in ({}, DELETED):
+        done = pod("Succeeded", restarts="Never", containerStatuses=container(terminated=OVER), **deleted)
+        seen = observe([done], ranks=1, now=LATE)
+        assert (seen.seen, seen.last_seen, seen.remains) == (Seen.ENDED, ENDED, ())
+
+
+def test_a_rank_that_is_done_stays_held_while_the_others_run() -> None:
+    done = pod("Succeeded", restarts="Never", containerStatuses=container(terminated=OVER))
+    runs = pod("Running", rank=1, restarts="Never", conditions=[READY])
+    assert observe([done, runs], ranks=2, now=LATE).seen is Seen.READY
+    assert uids(done, runs, ranks=2) == []
+
+
+def test_what_was_replaced_is_kept_no_longer_unless_it_still_runs_or_others_hold_it() -> None:
+    new = pod("Running", age=5, conditions=[READY])
+    assert uids(pod("Failed", **DELETED), new) == ["uid-0-0"]
+    assert uids(pod("Running", **DELETED), new) == []
+    assert uids(pod("Failed", held=False, **DELETED), new) == []
+
+
+def anchor(**meta: Any) -> Thing:
+    body = {"metadata": {"name": "l", **meta}}
+    return msgspec.json.decode(msgspec.json.encode(body), type=Thing)
+
+
+def test_what_was_deleted_by_hand_ended_then_however_slow_its_program_was() -> None:
+    deleted = anchor(deletionTimestamp=ENDED - timedelta(seconds=20))
+    dead, dying = pod("Failed", containerStatuses=KILLED, **DELETED), pod("Running", **DELETED)
+    for pods in ([dead], [dying], [dead, dying], []):
+        assert gone_since(deleted, pods) == ENDED - timedelta(seconds=20)
+
+
+def test_what_was_over_before_it_was_deleted_ended_by_itself() -> None:
+    done = pod("Succeeded", containerStatuses=container(terminated=OVER), **DELETED)
+    early = {**OVER, "finishedAt": STARTED + timedelta(seconds=9)}
+    first = pod("Succeeded", rank=1, containerStatuses=container(terminated=early), **DELETED)
+    assert gone_since(anchor(deletionTimestamp=LATE), [first, done]) == ENDED
+
+
+def test_without_an_anchor_only_what_is_over_can_tell_its_end() -> None:
+    dead, dying = pod("Failed", containerStatuses=KILLED, **DELETED), pod("Running", **DELETED)
+    assert gone_since(None, [dead]) == ENDED
+    assert gone_since(None, [dead, dying]) is None
+    assert gone_since(None, []) is None
+
+
+def test_a_pod_of_which_nobody_knows_when_it_ended_leaves_it_to_its_anchor() -> None:
+    nothing = pod("Failed")
+    assert gone_since(anchor(), [nothing]) is None
+    assert gone_since(anchor(deletionTimestamp=LATE), [nothing]) == LATE
+
+
+FORCED = {**DELETED, "deletionGracePeriodSeconds": 0}
+
+
+def test_a_pod_that_was_taken_away_before_it_ran_is_let_go_and_made_again() -> None:
+    for restarts in ("Always", "Never"):
+        waits = pod("Pending", restarts=restarts, node="", **FORCED)
+        seen = observe([waits], ranks=1, now=LATE)
+        assert (seen.seen, seen.text) == (Seen.PENDING, "being made")
+        assert [each.uid for each in seen.remains] == ["uid-0-0"]
+
+
+def test_a_pod_that_is_gone_but_for_us_never_runs_again_whatever_its_kubelet_said_last() -> None:
+    forced = pod("Running", containerStatuses=container(running={"startedAt": STARTED}), **FORCED)
+    seen = observe([forced], ranks=1, now=LATE)
+    assert (seen.seen, seen.last_seen) == (Seen.LOST, DELETED["deletionTimestamp"])
+    assert uids(forced) == ["uid-0-0"]
+    assert gone_since(None, [forced]) == DELETED["deletionTimestamp"]
+    batch = pod("Running", restarts="Never", **FORCED)
+    assert observe([batch], ranks=1, now=LATE).seen is Seen.ENDED
