@@ -16,7 +16,7 @@ def database(url: str) -> dict[str, Any]:
     parts = urlsplit(url)
     query = {name: values[-1] for name, values in parse_qs(parts.query).items()}
     return {
-        "ENGINE": "django.db.backends.postgresql",
+        "ENGINE": "ports.postgresql",
         "NAME": unquote(parts.path.lstrip("/")),
         "USER": unquote(parts.username or ""),
         "PASSWORD": unquote(parts.password or ""),
@@ -26,11 +26,10 @@ def database(url: str) -> dict[str, Any]:
         "CONN_HEALTH_CHECKS": True,
         "DISABLE_SERVER_SIDE_CURSORS": True,
         # A door waits at most this long for a lock or a statement; then the caller gets a clear 503.
-        # What is prepared (ports/database.py) is looked up by keys alone: one plan is right for all values.
         "OPTIONS": {
-            "options": "-c lock_timeout=5s -c statement_timeout=30s -c timezone=UTC -c jit=off"
-            " -c plan_cache_mode=force_generic_plan",
+            "options": "-c lock_timeout=5s -c statement_timeout=30s -c timezone=UTC -c jit=off",
             "prepare_threshold": 5,
+            "server_side_binding": True,
         },
     }
 

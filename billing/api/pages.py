@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 from typing import Any
 
-from django.db.models import CharField, QuerySet, Value
+from django.db.models import CharField, IntegerField, QuerySet, Value
 from django.db.models.functions import Cast, Concat, LPad
 
 from billing.models import RatedCharge
@@ -13,7 +13,8 @@ SEQ_DIGITS, KEY_DIGITS = 10, 19
 
 
 def _digits(column: str, count: int) -> LPad:
-    return LPad(Cast(column, CharField()), count, Value("0"))
+    # A number travels as a bigint (ports/postgresql), and a length is none.
+    return LPad(Cast(column, CharField()), Cast(Value(count), IntegerField()), Value("0"))
 
 
 def with_ids(charges: QuerySet[RatedCharge]) -> QuerySet[RatedCharge]:

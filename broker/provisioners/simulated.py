@@ -116,14 +116,21 @@ class SimulatedProvisioner:
 
     def _fault(self, order: Order) -> Observation | None:
         bad = Q(health=Health.UNHEALTHY) | Q(node__state=NodeState.LOST)
-        card = Gpu.objects.filter(bad, pk__in=[s.gpu for s in order.slices]).select_related("node").first()
+        told = ("node__state", "node__name", "node__state_since", "index", "health_reason", "health_since")
+        card = (
+            Gpu.objects.filter(bad, pk__in=[s.gpu for s in order.slices])
+            .order_by("pk")
+            .values_list(*told)
+            .first()
+        )
         if card is None:
             return None
-        if card.node.state == NodeState.LOST:
-            text, since = f"node {card.node.name} lost contact", card.node.state_since
+        state, node, node_since, index, reason, since = card
+        if state == NodeState.LOST:
+            text, since = f"node {node} lost contact", node_since
         else:
-            why = f": {card.health_reason}" if card.health_reason else ""
-            text, since = f"card {card.index} of {card.node.name} failed{why}", card.health_since
+            why = f": {reason}" if reason else ""
+            text = f"card {index} of {node} failed{why}"
         return Observation(Seen.LOST, text, last_seen=since)
 
     def _progress(self, order: Order, pod: SimulatedPod, now: datetime) -> Observation:
