@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 import structlog
 from django.conf import settings
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, Q
 
 from broker.domain.states import VolumeState
 from broker.models import Cluster, Lease, Volume
@@ -26,6 +26,7 @@ NAME = re.compile(r"[^\x00-\x1f\x7f-\x9f\u2028\u2029]{1,120}")
 MOST_GIB = 65_536
 LOOK_AGAIN = timedelta(seconds=10)
 BATCH = 500
+GOING = (VolumeState.DELETING.value, VolumeState.DELETED.value)  # the latter where it was looked for again
 Hint = tuple[str, str, str]
 
 
@@ -90,7 +91,8 @@ def delete(volume: Volume, *, actor: Actor, now: datetime) -> Volume:
 def step(volume_id: str, tenant_id: str, *, now: datetime) -> None:
     """Have every cluster take away what it keeps of a volume; it is deleted when the last has nothing of it."""
     with as_tenant(tenant_id):
-        volume = Volume.objects.select_related("project").filter(pk=volume_id, state="deleting").first()
+        going = Volume.objects.filter(pk=volume_id, state__in=GOING).exclude(due_at=None)
+        volume = going.select_related("project").first()
         if volume is None:
             return
         Volume.objects.filter(pk=volume.pk).update(due_at=now + LOOK_AGAIN)
@@ -116,15 +118,34 @@ def _is_gone(volume: Volume, cluster: Cluster, now: datetime) -> bool:
 
 def _finish(volume: Volume, now: datetime) -> None:
     hold_off_new(volume.tenant_id)
-    done = Volume.objects.filter(pk=volume.pk, state=VolumeState.DELETING.value)
-    gone = {"state": VolumeState.DELETED.value, "deleted_at": now, "due_at": None}
-    if done.update(**gone, version=F("version") + 1):  # whoever comes second gives nothing back twice
+    row = Volume.objects.filter(pk=volume.pk)
+    row.filter(state=VolumeState.DELETED.value).update(due_at=None)
+    gone = {
+        "state": VolumeState.DELETED.value,
+        "deleted_at": now,
+        "due_at": None,
+        "version": F("version") + 1,
+    }
+    if row.filter(state=VolumeState.DELETING.value).update(
+        **gone
+    ):  # whoever comes second gives nothing back twice
         quotas.give_room_back(volume.project, volume.size_gib)
         _record("volume.gone", volume, actor=SYSTEM, now=now, size_gib=volume.size_gib)
 
 
+def delete_again(cluster: Cluster, *, now: datetime) -> None:
+    """Look once more after all that was deleted from a cluster: an old state of it may have brought it back."""
+    was_there = Q(cluster=cluster) | Q(left_in__contains=cluster.pk)
+    deleted = Volume.objects.filter(was_there, state=VolumeState.DELETED.value)
+    with as_sweep():
+        tenants = sorted(set(deleted.values_list("tenant_id", flat=True)))
+    for tenant_id in tenants:
+        with as_tenant(tenant_id):
+            deleted.all().update(due_at=now)
+
+
 def due(*, now: datetime) -> list[Hint]:
-    """Return a look at every volume that is being deleted and whose moment has come."""
+    """Return a look at every volume that is being deleted, or deleted again, and whose moment has come."""
     with as_sweep():
         rows = Volume.objects.filter(due_at__lte=now).order_by("due_at").values_list("id", "tenant_id")
         return [("broker.volume", volume_id, tenant_id) for volume_id, tenant_id in rows[:BATCH]]

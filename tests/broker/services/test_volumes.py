@@ -12,7 +12,7 @@ from broker.domain.states import LeaseState, VolumeState
 from broker.models import Cluster, Lease, Offering, SimulatedVolume, Volume
 from broker.provisioners.base import Kept, Observation, Order, Seen, Unanswered
 from broker.provisioners.simulated import SimulatedProvisioner
-from broker.services import clusters, proofs
+from broker.services import clusters, freezing, proofs
 from broker.services.inventory import Rack
 from broker.services.leases import placing
 from broker.services.leases.request import Wanted, build, request
@@ -335,6 +335,38 @@ def test_in_a_frozen_cluster_it_waits_for_an_operator(life: Life, kestrel: Home)
     Cluster.objects.update(frozen="")
     life.go(20)
     assert (again(volume).state, SimulatedVolume.objects.count()) == (V.DELETED, 0)
+
+
+def test_what_an_old_state_of_a_cluster_brings_back_of_a_deleted_volume_is_deleted_again(
+    life: Life, moody: Moody
+) -> None:
+    fleet(Rack("north-1", REGION, MODEL, 1, 1), Rack("north-2", REGION, MODEL, 1, 1))
+    kestrel, moved = home("Kestrel"), Cluster.objects.get(name="north-1")
+    volume, kept = life.volume(kestrel), life.volume(kestrel, "kept")
+    for each in (volume, kept):
+        life.release(life.lease(kestrel, offering("card"), volume=each.pk))
+        life.run(10)
+    delete(life, kestrel, volume)
+    life.go(20)
+    with as_tenant(kestrel.tenant.pk):
+        lies = Cluster.objects.get(name="north-2")
+        Volume.objects.filter(pk=volume.pk).update(cluster=lies, left_in=[moved.pk])
+    SimulatedVolume.objects.create(name=volume.pk, size_gib=10, made_at=life.now)
+    moody.asked.clear()
+    moody.silent.add("north-1")
+    freezing.thaw(moved, why="it was restored", actor=OPERATOR, now=life.now)
+    life.go(20)
+    assert set(moody.asked) == {"north-1", "north-2"}
+    assert again(volume).due_at is not None
+    moody.silent.clear()
+    life.go(20)
+    again_gone = again(volume)
+    assert (again_gone.state, again_gone.due_at, kestrel.used(STORAGE)) == (V.DELETED, None, 10)
+    assert list(SimulatedVolume.objects.values_list("name", flat=True)) == [kept.pk]
+    moody.asked.clear()
+    life.go(20)
+    assert moody.asked == []
+    no_contradiction(life)
 
 
 def test_a_hint_that_comes_late_or_twice_gives_nothing_back_twice(
