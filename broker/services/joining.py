@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
@@ -27,6 +27,8 @@ HOST = re.compile(
 DOOR = re.compile(rf"ingress/{LABEL}|gateway/{LABEL}/{LABEL}", re.ASCII)
 BASTION = re.compile(rf"(?=.{{1,190}}\Z){LABEL}(?:\.{LABEL})*(?::[1-9]\d{{0,4}})?", re.ASCII)
 FEW = 8  # cards: a machine may vanish unasked
+AT_ONCE = 50  # nodes
+NewCard = tuple[Gpu, CardFound]
 
 
 @transaction.atomic
@@ -151,17 +153,22 @@ def take_inventory(cluster: Cluster, found: Iterable[NodeFound], *, now: datetim
         Cluster.objects.filter(pk=cluster.pk).exclude(halted=why).update(halted=why, version=F("version") + 1)
         return [why]
     Cluster.objects.filter(pk=cluster.pk).exclude(halted="").update(halted="", version=F("version") + 1)
-    problems = []
-    for node in Node.objects.filter(cluster=cluster).exclude(name__in=[each.name for each in found]):
-        _miss(node, set(), now)
-    for each in sorted(found, key=lambda node: node.name):
-        node, _ = Node.objects.get_or_create(cluster=cluster, name=each.name, defaults={"state_since": now})
-        if node.gpus.exclude(closed_since=None).exists():
-            continue  # it is being cut anew: until that is over its report of its cards is worth nothing
-        for card in each.cards:
-            _take(node, card, now)
-        _miss(node, {card.index for card in each.cards}, now)
-        problems += [f"{each.name}: {problem}" for problem in each.problems]
+    problems: list[str] = []
+    reported = {each.name: each for each in sorted(found, key=lambda node: node.name)}
+    for group in _groups(_nodes(cluster, reported, now)):
+        new: list[NewCard] = []
+        for node, cards in _with_cards(group):
+            if node.name not in reported:
+                _miss(cards, now)
+                continue
+            if any(card.closed_since for card in cards):
+                continue  # it is being cut anew: until that is over its report of its cards is worth nothing
+            told = reported[node.name]
+            new += _take(node, cards, told.cards, now)
+            problems += [f"{node.name}: {problem}" for problem in told.problems]
+        Gpu.objects.bulk_create([card for card, _ in new])
+        for card, found_card in new:
+            _judge(card, found_card, now)
     return problems
 
 
@@ -190,30 +197,67 @@ def believe(cluster: Cluster, *, why: str, actor: Actor, now: datetime) -> None:
     )
 
 
-def _take(node: Node, found: CardFound, now: datetime) -> None:
+def _nodes(cluster: Cluster, reported: Iterable[str], now: datetime) -> list[Node]:
+    """Return all nodes of a cluster, those among them that are new to us."""
+    there = list(Node.objects.filter(cluster=cluster).order_by("name"))
+    new = sorted(set(reported) - {node.name for node in there})
+    return there + Node.objects.bulk_create(Node(cluster=cluster, name=name, state_since=now) for name in new)
+
+
+def _groups(nodes: list[Node]) -> Iterator[list[Node]]:
+    """Yield some nodes at a time: few queries, and never thousands of cards in memory."""
+    for first in range(0, len(nodes), AT_ONCE):
+        yield nodes[first : first + AT_ONCE]
+
+
+def _with_cards(nodes: list[Node]) -> list[tuple[Node, list[Gpu]]]:
+    """Return some nodes with the cards that we know of each."""
+    cards: dict[str, list[Gpu]] = {node.pk: [] for node in nodes}
+    for card in Gpu.objects.filter(node__in=nodes).order_by("index"):
+        cards[card.node_id].append(card)
+    return [(node, cards[node.pk]) for node in nodes]
+
+
+def _take(node: Node, known: list[Gpu], reported: Iterable[CardFound], now: datetime) -> list[NewCard]:
+    """Bring the cards of a node in line with its report; return those that are new, yet to be written."""
+    cards, new = {card.index: card for card in known}, []
+    for found in reported:
+        wanted = _wanted(node, found)
+        card = cards.pop(found.index, None)
+        if card is None:
+            new.append((Gpu(node=node, index=found.index, health_since=now, **wanted), found))
+            continue
+        if changes := {name: value for name, value in wanted.items() if getattr(card, name) != value}:
+            Gpu.objects.filter(pk=card.pk).update(**changes, version=F("version") + 1)
+        _judge(card, found, now)
+    _miss(cards.values(), now)
+    return new
+
+
+def _wanted(node: Node, found: CardFound) -> dict[str, Any]:
+    """Return what a card's row says of it beside its health."""
     how = str(found.isolation)
     cuts = [
         {"profile": cut.profile, "start": cut.start, "size": cut.size, "isolation": how} for cut in found.cuts
     ]
-    wanted = {
+    return {
         "gpu_model_id": catalogue.spec_of(found.model).name,
         # Where nobody tells a card's own, the node's id makes one: two clusters may call their nodes alike.
         "uuid": found.uuid if found.uuid.startswith("GPU-") else f"{node.pk}/{found.index}",
         "layout_policy": LayoutPolicy.FIXED if cuts else LayoutPolicy.DYNAMIC,
         "fixed_layout": cuts,
     }
-    card, made = Gpu.objects.get_or_create(
-        node=node, index=found.index, defaults={**wanted, "health_since": now}
-    )
-    changes = {name: value for name, value in wanted.items() if getattr(card, name) != value}
-    if changes and not made:
-        Gpu.objects.filter(pk=card.pk).update(**changes, version=F("version") + 1)
+
+
+def _judge(card: Gpu, found: CardFound, now: datetime) -> None:
+    """Take a card that its node calls broken out of the pool, and one that had gone missing back into it."""
     if not found.healthy:
         inventory.set_health(card, Health.UNHEALTHY, reason="its node says so", actor=SYSTEM, now=now)
     elif card.health_reason == GONE:
         inventory.set_health(card, Health.HEALTHY, reason="", actor=SYSTEM, now=now)
 
 
-def _miss(node: Node, reported: set[int], now: datetime) -> None:
-    for card in node.gpus.filter(health=Health.HEALTHY).exclude(index__in=reported):
-        inventory.set_health(card, Health.UNHEALTHY, reason=GONE, actor=SYSTEM, now=now)
+def _miss(cards: Iterable[Gpu], now: datetime) -> None:
+    for card in cards:
+        if card.health == Health.HEALTHY:
+            inventory.set_health(card, Health.UNHEALTHY, reason=GONE, actor=SYSTEM, now=now)

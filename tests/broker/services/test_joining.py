@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 from cryptography.fernet import Fernet
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from broker.domain.states import Isolation
 from broker.models import Cluster, ClusterCredential, Gpu, Node
@@ -84,6 +86,38 @@ def test_a_card_that_its_node_calls_broken_is_out_of_the_pool(cluster: Cluster) 
     take(cluster, card(healthy=False))
     take(cluster, card())  # what an operator or its node said stands until an operator looks
     assert Gpu.objects.get().health == "unhealthy"
+
+
+def test_an_inventory_in_which_little_is_new_asks_for_few_rows_and_writes_only_that(cluster: Cluster) -> None:
+    def fleet(*broken: str) -> list[NodeFound]:
+        names = [f"n{number}" for number in range(60)]
+        return [
+            NodeFound(name, tuple(card(i, healthy=name not in broken) for i in range(2))) for name in names
+        ]
+
+    def statements(*broken: str) -> int:
+        with CaptureQueriesContext(connection) as asked:
+            joining.take_inventory(cluster, fleet(*broken), now=NOW)
+        return len(asked)
+
+    assert statements() < 20  # 120 cards are new
+    assert statements() < 12
+    statements("n7")
+    assert set(Gpu.objects.filter(health="unhealthy").values_list("node__name", "index")) == {
+        ("n7", 0),
+        ("n7", 1),
+    }
+    joining.take_inventory(cluster, fleet()[:59], now=NOW)
+    assert Gpu.objects.filter(health_reason=joining.GONE).values_list("node__name").distinct().get() == (
+        "n59",
+    )
+
+
+def test_a_node_that_is_being_cut_anew_is_not_believed(cluster: Cluster) -> None:
+    take(cluster, card(0), card(1))
+    Gpu.objects.filter(index=0).update(closed_since=NOW)
+    assert take(cluster, card(0, cuts=()), problems=("half of it is gone",)) == []
+    assert Gpu.objects.filter(health="healthy", layout_policy="fixed").count() == 2
 
 
 def test_what_cannot_be_sold_is_told_with_its_node(cluster: Cluster) -> None:

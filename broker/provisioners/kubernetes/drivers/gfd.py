@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from broker.domain.gpu_models import GpuModelSpec
 from broker.domain.states import Isolation
@@ -83,6 +84,7 @@ def model_like(product: str, memory_mib: int, models: Iterable[GpuModelSpec]) ->
     return best[2] if best and best[0] <= SAME_WITHIN * best[2].memory_gb else None
 
 
+@lru_cache(maxsize=256)
 def _family(product: str) -> str:
     """Return the word or words that name a product line: A100, GH200, RTX PRO 6000."""
     words = re.split(r"[-_ ]+", product.upper().removeprefix("NVIDIA").strip("- "))
