@@ -2,6 +2,8 @@
 
 Ranks, admission policies, the dead man's switch, and an account with exactly the rights that the broker uses. Then, if
 asked, register the cluster under that account's own credentials, so that the administrator's are kept nowhere.
+
+With --remove the other way round: nothing of this installation stays in the cluster, and nothing there is stuck.
 """
 
 import os
@@ -13,12 +15,15 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import IntegrityError
 
 from broker.management.commands.kube_doctor import add_kubeconfig, read_kubeconfig
+from broker.models import our_mark
 from broker.provisioners.base import Unanswered
+from broker.provisioners.kubernetes import removing
+from broker.provisioners.kubernetes.drivers.base import SliceDriver
 from broker.provisioners.kubernetes.drivers.choosing import driver_named
 from broker.provisioners.kubernetes.installing import install, own_kubeconfig
 from broker.provisioners.kubernetes.refusals import Refusal
-from broker.provisioners.kubernetes.transport import Transport
-from broker.services import examining, joining
+from broker.provisioners.kubernetes.transport import Api, Transport
+from broker.services import examining, joining, parting
 from ports import clock, seal
 from tenants.services.actors import Actor
 
@@ -36,6 +41,14 @@ class Command(BaseCommand):
         parser.add_argument("--register", metavar="NAME", help="register the cluster under this name")
         parser.add_argument("--region", default="", help="where it stands, as offerings name it")
         parser.add_argument(
+            "--remove", action="store_true", help="take all that is ours out of the cluster; volumes stay"
+        )
+        parser.add_argument(
+            "--with-volumes",
+            action="store_true",
+            help="with --remove: delete tenants' volumes, too, for good",
+        )
+        parser.add_argument(
             "--credentials", type=Path, metavar="FILE", help="write the narrow kubeconfig there"
         )
 
@@ -47,6 +60,9 @@ class Command(BaseCommand):
         kubeconfig = read_kubeconfig(options)
         driver = driver_named(options["driver"], {}, examining.models())
         api = Transport(lambda: kubeconfig).within(WITHIN_S)
+        if options["remove"]:
+            self._remove(api, driver, with_volumes=options["with_volumes"])
+            return
         try:
             for done in install(api, driver, image=options["image"]):
                 self.stdout.write(f"{done.how:10} {done.ref}")
@@ -61,6 +77,21 @@ class Command(BaseCommand):
             self._write(options["credentials"], narrow)
         if options["register"] and narrow:
             self._register(narrow, options)
+
+    def _remove(self, api: Api, driver: SliceDriver, *, with_volumes: bool) -> None:
+        mark = our_mark()
+        try:
+            if leases := parting.counting_on(removing.orders_there(api, mark)):
+                raise CommandError(
+                    f"{len(leases)} leases run there, {leases[0]} among them. Cordon the cluster's nodes and wait for"
+                    " them to end, or end them; then run this again."
+                )
+            for done in removing.take_down(api, mark, with_volumes=with_volumes):
+                self.stdout.write(f"{done.how:10} {done.ref}")
+            for done in removing.uninstall(api, driver, mark):
+                self.stdout.write(f"{done.how:10} {done.ref}")
+        except (Unanswered, Refusal) as error:
+            raise CommandError(f"The cluster did not do all of it: {error}. It is safe to repeat.") from None
 
     def _write(self, file: Path, narrow: dict[str, Any] | None) -> None:
         with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as opened:

@@ -108,18 +108,17 @@ class KubernetesProvisioner:
         known = self._known(order, now)
         with self._asking(sure=known is not None) as api:
             if known and known.well and known.found.anchor:
-                # Before the rest: a pod that is held while it goes was made meanwhile, and its agent tells of it.
-                _let_go_of(api, known.found.pods)
-                if not known.found.ends:
-                    _delete(api, known.found.ref.kind, known.found.anchor)
+                with _letting_go(api, known.found.pods):
+                    if not known.found.ends:
+                        _delete(api, known.found.ref.kind, known.found.anchor)
                 return replace(shutting_down(known.found.pods, now=now), again_in_s=TOLD_S)
             # That nothing is left frees its places: only the cluster itself may say so.
             found = of_order(api, self._spec(order))
             if found.is_gone:
                 self._make_sure(api)
                 return Observation(Seen.GONE)
-            _let_go_of(api, found.pods)
-            self._take_down(api, order.lease_id, order.generation, found)
+            with _letting_go(api, found.pods):
+                self._take_down(api, order.lease_id, order.generation, found)
             lost = self._lost(api, [pod.spec.node_name for pod in found.pods])
             return lost or shutting_down(found.pods, now=now)
 
@@ -280,10 +279,22 @@ class KubernetesProvisioner:
                 _delete(api, kind, read(item, Thing))
 
 
-def _let_go_of(api: Api, pods: Iterable[Pod]) -> None:
-    for pod in pods:
-        if is_held(pod):
-            _let_go(api, pod.metadata.namespace, [remains_of(pod)])
+@contextmanager
+def _letting_go(api: Api, pods: Iterable[Pod]) -> Iterator[None]:
+    """Let pods go, then take their lease down: what is held while it goes was made meanwhile, and is news.
+
+    Without the right to let go nothing may run on either: that is said once the lease is told to go.
+    """
+    denied: refusals.Denied | None = None
+    try:
+        for pod in pods:
+            if is_held(pod):
+                _let_go(api, pod.metadata.namespace, [remains_of(pod)])
+    except refusals.Denied as error:
+        denied = error
+    yield
+    if denied:
+        raise denied
 
 
 def _let_go(api: Api, namespace: str, remains: Iterable[Remains]) -> None:

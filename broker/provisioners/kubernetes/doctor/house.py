@@ -76,7 +76,7 @@ def _door(s: Snapshot) -> Answer:
 
 
 def _leftovers(s: Snapshot) -> Answer:
-    there = seen(s.ours)
+    there = frozenset(seen(s.ours))
     if s.accounted is None:
         said = f"{len(there)} leases have objects here"
         return (
@@ -88,6 +88,18 @@ def _leftovers(s: Snapshot) -> Answer:
             "The broker removes them by itself within minutes; look at its log if they stay.",
         )
     return ok(f"{len(there)} leases, all in our books")
+
+
+def _held(s: Snapshot) -> Answer:
+    """Find what ended long ago and waits for us to let it go: we do that as soon as its end is written down."""
+    held = seen(s.ours)
+    if late := [name for name, since in held.items() if since and s.now - since > STUCK]:
+        return warn(
+            f"pods of {names(late)} are over and were not let go for five minutes",
+            "Look whether workers run, and whether the broker may patch pods: `manage.py kube_setup` gives it its"
+            " rights anew. Of a cluster that is given up, `manage.py kube_setup --remove` takes everything away.",
+        )
+    return ok("nothing waits to be let go")
 
 
 def _terminating(s: Snapshot) -> Answer:
@@ -132,6 +144,7 @@ CHECKS = (
     Check("storage", "Volumes outlive leases; something must keep them.", _storage),
     Check("door", "People reach Jupyter and endpoints by a link.", _door),
     Check("leftovers", "What belongs to no lease costs and is paid by nobody.", _leftovers),
+    Check("held", "A pod stays until we know when it ended; one that stays longer holds up others.", _held),
     Check("namespaces", "In a namespace that is ending nothing can start.", _terminating),
     Check("strangers", "What others hold cannot be sold.", _strangers),
 )

@@ -112,7 +112,8 @@ class Snapshot:
     quotas: Sequence[Thing] | Unseen = NOT_ASKED  # of ours
     pod_security: bool | Unseen = NOT_ASKED  # it refuses what cannot be, so it is at work
     policies_refuse: bool | Unseen = NOT_ASKED  # a Service that our policies forbid was refused
-    ours: frozenset[str] | Unseen = NOT_ASKED  # orders that there are objects of
+    # Orders that there are objects of, and since when some of it is gone but for our holding it.
+    ours: Mapping[str, datetime | None] | Unseen = NOT_ASKED
     accounted: frozenset[str] | None = None  # orders that our books know; None: no books at hand
 
     def blind(self) -> list[str]:

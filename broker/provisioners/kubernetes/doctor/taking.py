@@ -153,8 +153,17 @@ def _questions(api: Api, driver: SliceDriver) -> dict[str, Callable[[], Any]]:
         "webhooks": lambda: _plain(api, kinds.MUTATING),
         "quotas": lambda: _plain(api, kinds.QUOTA, labels=labels.OURS),
         "pod_security": lambda: _refuses(api, _namespace_at(NO_LEVEL)),
-        "ours": lambda: frozenset(all_of_ours(api)),
+        "ours": lambda: _ours(api),
     }
+
+
+def _ours(api: Api) -> dict[str, datetime | None]:
+    """Name what is there of leases, and since when of each something is gone but for our holding it."""
+    found: dict[str, datetime | None] = {}
+    for name, things in all_of_ours(api).items():
+        held = (each.metadata for _, each in things if labels.METERING in each.metadata.finalizers)
+        found[name] = min((meta.deletion_timestamp for meta in held if meta.deletion_timestamp), default=None)
+    return found
 
 
 def _all(api: Api, kind: Kind, struct: type[T], *, absent: bool = False, **chosen: str) -> list[T]:

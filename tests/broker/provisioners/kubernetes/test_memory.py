@@ -7,7 +7,7 @@ import pytest
 
 from broker.models import Cluster, ClusterObject
 from broker.provisioners.base import Order, Remains, Seen, Slice, Unanswered, order_name
-from broker.provisioners.kubernetes import names
+from broker.provisioners.kubernetes import labels, names
 from broker.provisioners.kubernetes.cluster import Way
 from broker.provisioners.kubernetes.drivers.device_plugin import DevicePluginDriver
 from broker.provisioners.kubernetes.memory import Memory
@@ -212,6 +212,22 @@ def test_a_pod_made_while_its_lease_went_is_let_go_at_the_next_look(cluster: Clu
     scene.pod(READY, deletionTimestamp="2026-11-21T09:00:00Z")
     assert scene.provisioner.remove(order(), now=NOW).seen is Seen.PENDING
     assert scene.verbs == ["PATCH"]
+
+
+@pytest.mark.parametrize("fresh", [True, False])
+def test_without_the_right_to_let_go_a_lease_is_taken_down_all_the_same(
+    cluster: Cluster, serve: Serve, fresh: bool
+) -> None:
+    denied, spec = refused(403, "pods is forbidden", reason="Forbidden"), lease_spec(order(), "ins_1")
+    marks = labels.of_lease(spec)
+    anchor = Say(body={"metadata": {"name": order().name, "uid": "u-anchor", "labels": marks}})
+    looks = [] if fresh else [anchor, listed(a_pod(READY, namespace="gt-1"))]
+    scene = Scene(cluster, serve(*looks, denied, Say()))
+    if fresh:
+        scene.runs()
+    with pytest.raises(Unanswered, match="denies"):
+        scene.provisioner.remove(order(), now=NOW)
+    assert scene.verbs[-2:] == ["PATCH", "DELETE"]
 
 
 SUCCESSOR = "metadata.uid: Invalid value: field is immutable"

@@ -122,7 +122,7 @@ WELL = Snapshot(
     quotas=[thing("gpub-hard", "gt-1", status={"hard": {"pods": "9"}})],
     pod_security=True,
     policies_refuse=True,
-    ours=frozenset({"l-1-g1"}),
+    ours={"l-1-g1": None},
     accounted=frozenset({"l-1-g1"}),
 )
 

@@ -1,0 +1,115 @@
+"""A cluster that is given up: whatever it has of ours, leases, pods or volumes, nothing runs on or is stuck."""
+
+import secrets
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from cryptography.fernet import Fernet
+from django.core.management import CommandError, call_command
+
+from broker.models import Lease, our_mark
+from broker.provisioners.base import Kept
+from broker.provisioners.kubernetes import labels, names
+from broker.provisioners.kubernetes.volumes import mounted
+from broker.services import clusters
+from tests.cluster.installed import some_id
+from tests.cluster.test_product import Installation, offering
+from tests.cluster.test_product import life as life
+from tests.controlplane.manifests import state
+from tests.controlplane.nodes import Nodes
+from tests.controlplane.plane import ControlPlane
+from tests.world import Life, fresh
+
+pytestmark = pytest.mark.cluster
+RULES = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
+Remove = Callable[..., str]
+
+
+@pytest.fixture
+def installed(
+    own_control_plane: Callable[..., ControlPlane], life: Life, settings: Any
+) -> Iterator[Installation]:
+    settings.CREDENTIAL_KEYS = Fernet.generate_key().decode()
+    plane = own_control_plane()
+    yield Installation(plane, Nodes(plane.api, f"node-{secrets.token_hex(4)}"), life)
+    clusters._of_cluster.cache_clear()
+
+
+@pytest.fixture
+def remove(installed: Installation, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Remove:
+    """Run the command with an administrator's way in, and return what it said."""
+    file = tmp_path / "admin.yaml"
+    file.write_text(yaml.safe_dump(installed.plane.kubeconfig("admin", "system:masters")))
+
+    def run(**options: bool) -> str:
+        capsys.readouterr()
+        call_command("kube_setup", kubeconfig=file, remove=True, **options)
+        return capsys.readouterr().out
+
+    return run
+
+
+def spaces(installed: Installation) -> list[str]:
+    found = installed.plane.api.items("/api/v1/namespaces", labelSelector=labels.OURS)
+    return [each["metadata"]["name"] for each in found if "deletionTimestamp" not in each["metadata"]]
+
+
+def keep_a_volume(installed: Installation, lease: Lease) -> str:
+    """Make what a cluster keeps of a volume, and return where it is."""
+    kept = Kept(some_id("vol"), 1, lease.tenant_id, lease.project_id)
+    (volume,) = mounted(kept, "")
+    space = names.namespace(lease.project_id)
+    marks = {
+        labels.MANAGED_BY: labels.US,
+        labels.INSTALLATION: our_mark(),
+        labels.VOLUME: volume.volume_id,
+    }
+    claim = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": names.volume(kept.id), "namespace": space, "labels": marks},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+    }
+    installed.plane.api.create(claim)
+    return f"/api/v1/namespaces/{space}/persistentvolumeclaims/{names.volume(kept.id)}"
+
+
+def test_a_cluster_is_given_up_and_keeps_only_the_volumes(installed: Installation, remove: Remove) -> None:
+    api = installed.plane.api
+    lease = installed.life.ask(installed.home, offering("1g.10gb"), image="registry.example/acts:pull-0s")
+    lease = installed.until(lease, "active")
+    with pytest.raises(CommandError, match="1 leases run there"):
+        remove()
+    claim = keep_a_volume(installed, lease)
+    installed.life.release(lease)  # and no worker is left to take it down
+    (pod,) = installed.ours("/api/v1/pods")
+    where = f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}"
+    api.delete(where)
+    api.until(where, lambda found: "terminated" in state(found))  # and is held
+
+    said = remove()
+    assert "kept" in said
+    assert installed.ours("/api/v1/pods") == []
+    assert installed.ours("/api/v1/configmaps") == []
+    assert api.find(claim) is not None
+    assert len(spaces(installed)) == 1
+    assert api.items(RULES, labelSelector=labels.OURS) == []
+
+    assert "deleted" in remove(with_volumes=True)
+    api.until_gone(f"/api/v1/namespaces/{names.namespace(lease.project_id)}", within=40)
+    assert remove().count("not there") > 5, "a second time finds nothing"
+    assert fresh(installed.until(lease, "released")).end_reason == "by_tenant"
+
+
+def test_what_another_installation_has_there_keeps_what_both_need(
+    installed: Installation, remove: Remove
+) -> None:
+    marks = {labels.MANAGED_BY: labels.US, labels.INSTALLATION: "ins_other"}
+    space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "gt-other", "labels": marks}}
+    installed.plane.api.create(space)
+    assert "another's  Namespace gt-other" in remove()
+    assert installed.plane.api.items(RULES, labelSelector=labels.OURS)
+    assert spaces(installed) == ["gt-other"]
