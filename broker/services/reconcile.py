@@ -47,8 +47,9 @@ def step(lease_id: str, tenant_id: str, *, now: datetime) -> None:
             at = ending.end_of_term(lease) if lease.state != S.ACTIVE else lease.seen_at
             ending.release(lease, reason=EndReason.EXPIRED, now=now, at=at)
             return
-        if lease.state == S.QUEUED and placing.is_first(lease) and not placing.place(lease, now=now):
-            return
+        placed = lease.state != S.QUEUED or not placing.is_first(lease) or placing.place(lease, now=now)
+        if not placed and lease.state == S.QUEUED:
+            return  # in any other state somebody was faster, and left the rest to this hint
         if lease.state == S.PROVISIONING and lease.tries >= DEADLY:
             _give_up(lease, f"{lease.tries} workers in a row died on it", now)
             return
@@ -56,7 +57,11 @@ def step(lease_id: str, tenant_id: str, *, now: datetime) -> None:
     if order is not None:
         _work(lease, order, now)
     elif lease.state == S.QUEUED:
-        placing.serve(pool_of(lease.offering), now=now)
+        placing.serve(pool_of(lease.offering), now=now, hinted=True)
+        with as_tenant(tenant_id):
+            placed = Lease.objects.filter(pk=lease_id, state=S.PROVISIONING, claimed_until=None).exists()
+        if placed:
+            step(lease_id, tenant_id, now=now)
 
 
 def told(lease_id: str, tenant_id: str, generation: int, observation: Observation, *, now: datetime) -> bool:

@@ -24,6 +24,7 @@ BATCH = 5000
 # From then on younger leases of the pool wait behind it, so that a large gang lands at last: if it can.
 PATIENCE = timedelta(hours=1)
 LOOK_AGAIN = timedelta(seconds=10)
+COMING = timedelta(seconds=3)  # how long the hint of a lease that nobody looked at yet may be on its way
 GUARDS = {"one_lease_per_place", "one_isolation_per_card", "no_strangers_on_a_soft_card"}
 AS_IT_STANDS = ["state", "seq", "at", "generation", "version", "max_duration_s", "end_date", "quota_uses"]
 # What the database cannot take or give back: about one lease, unlike a lost connection, which ends the run.
@@ -55,15 +56,18 @@ class Waiting:
         return self.offering_id, self.quantity, self.same_node
 
 
-def serve(pool: Pool, *, now: datetime) -> int:
-    """Place every waiting lease of a pool that fits, oldest first; return how many were placed."""
+def serve(pool: Pool, *, now: datetime, hinted: bool = False) -> int:
+    """Place every waiting lease of a pool that fits, oldest first; return how many were placed.
+
+    `hinted` is whoever does so for the hint of one of them: those that came with it have hints of their own.
+    """
     placed = 0
     hopeless: dict[Wants, str] = {}  # what found no place just now, and why: its like need not try
     queue, impossible = waiting(pool), set[Shape]()
     for number, entry in enumerate(queue, 1):
         reason = hopeless.get(entry.wants)
         try:
-            if reason is None and _try(entry, hopeless, now):
+            if reason is None and _try(entry, hopeless, now, hinted):
                 placed += 1
                 continue
         except UNREADABLE:  # one row that nobody foresaw must not halt the pool
@@ -98,13 +102,15 @@ def _hold_back(younger: Iterable[Waiting], *, behind: str) -> None:
             _say(lease_ids, reason)
 
 
-def _try(entry: Waiting, hopeless: dict[Wants, str], now: datetime) -> bool:
+def _try(entry: Waiting, hopeless: dict[Wants, str], now: datetime, hinted: bool) -> bool:
     with as_tenant(entry.tenant_id):
         lease = Lease.objects.select_related("offering").filter(pk=entry.lease_id, state="queued").first()
         if lease is None:
             return True  # somebody was faster: it waits no longer
         if place(lease, now=now):
-            doorbell.ring("broker.step", lease.pk, tenant_id=lease.tenant_id, now=now)
+            if not hinted or entry.waits_for or now - entry.since > COMING:
+                doorbell.ring("broker.step", lease.pk, tenant_id=lease.tenant_id, now=now)
+            # else the hint with which it came into the queue is on its way, and goes on with it
             return True
         if lease.generation == 1 and not lease.volume_id:  # others are choosier than their like
             hopeless[entry.wants] = lease.waits_for

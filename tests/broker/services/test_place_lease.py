@@ -1,13 +1,13 @@
 """Giving queued leases their places."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 from django.db import IntegrityError, connection
 
 from broker.domain.states import LeaseState
 from broker.models import Cluster, Gpu, Health, LayoutPolicy, Lease, NodeState
-from broker.services import capacity
+from broker.services import capacity, reconcile
 from broker.services.inventory import Rack
 from broker.services.leases import placing
 from broker.services.leases.placing import PATIENCE
@@ -336,3 +336,72 @@ def test_a_lease_that_waits_beyond_its_end_date_expires_in_the_queue(life: Life)
     life.sweep()
     assert (fresh(waiting).state, fresh(waiting).end_reason) == ("released", "expired")
     assert path(waiting) == "requested queued releasing released"
+
+
+def rung_for(life: Life, *leases: Lease) -> int:
+    """Count the looks at some leases that somebody has asked for."""
+    return sum(
+        task == "broker.step" and subject in {each.pk for each in leases}
+        for _, _, task, subject, _ in life.hints
+    )
+
+
+def test_each_of_several_that_come_at_once_is_looked_at_by_its_own_hint_and_by_no_other(life: Life) -> None:
+    cards(1)
+    kestrel = home()
+    first, second, third = (life.ask(kestrel, offering()) for _ in range(3))
+    life.hints.clear()
+    reconcile.step(third.pk, third.tenant_id, now=life.now)  # was faster than theirs, and placed them all
+    assert [fresh(lease).state for lease in (first, second)] == ["provisioning", "provisioning"]
+    assert rung_for(life, first, second) == 0
+    assert rung_for(life, third) == 1  # it was worked on: this is when to look again
+    for lease in (first, second):
+        reconcile.step(lease.pk, lease.tenant_id, now=life.now)
+    life.run(30)
+    assert {fresh(lease).state for lease in (first, second, third)} == {"active"}
+
+
+@pytest.mark.parametrize(("said", "ago_s"), [("Waits for one free slice.", 0), ("", 4)])
+def test_one_that_waited_already_is_rung_for_when_the_hint_of_another_places_it(
+    life: Life, said: str, ago_s: int
+) -> None:
+    cards(1)
+    kestrel = home()
+    waiting = life.ask(kestrel, offering())
+    with as_tenant(waiting.tenant_id):
+        Lease.objects.filter(pk=waiting.pk).update(waits_for=said)
+    life.clock.at += timedelta(seconds=ago_s)
+    late = life.ask(kestrel, offering())
+    life.hints.clear()
+    reconcile.step(late.pk, late.tenant_id, now=life.now)
+    assert rung_for(life, waiting) == 1
+
+
+def test_one_whose_own_hint_was_lost_is_found_by_the_sweep(life: Life) -> None:
+    cards(1)
+    kestrel = home()
+    first, second = life.ask(kestrel, offering()), life.ask(kestrel, offering())
+    life.hints.clear()
+    reconcile.step(second.pk, second.tenant_id, now=life.now)
+    life.go(45)
+    assert fresh(first).state == "active"
+
+
+def test_one_that_somebody_places_while_its_own_hint_tries_is_gone_on_with(
+    life: Life, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cards(1)
+    lease = life.ask(home(), offering())
+    life.hints.clear()
+    place = placing.place
+
+    def faster(one: Lease, *, now: datetime) -> bool:
+        assert place(fresh(one), now=now)
+        one.refresh_from_db(fields=placing.AS_IT_STANDS)
+        return False
+
+    monkeypatch.setattr(placing, "place", faster)
+    reconcile.step(lease.pk, lease.tenant_id, now=life.now)
+    assert rung_for(life, lease) == 1
+    life.run(30)
+    assert fresh(lease).state == "active"
