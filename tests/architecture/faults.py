@@ -122,6 +122,7 @@ FAULTS: dict[str, Fault] = {
     ),
     "finalizer stuck": both(
         f"{LOSSES}::test_what_somebody_holds_up_keeps_its_place_until_it_is_gone",
+        f"{LOSSES}::test_what_was_deleted_by_hand_while_nobody_looked_is_charged_to_that_moment",
         real=f"{KILLED}::test_a_pod_held_by_a_strangers_finalizer_keeps_its_places_and_says_why",
     ),
     "namespace deleted by hand": both(

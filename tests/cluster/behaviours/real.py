@@ -25,6 +25,7 @@ from tests.controlplane.plane import ADMINISTRATORS, ControlPlane
 from tests.world import OPERATOR, Home, fresh
 
 NAP_S, PATIENCE_S = 0.03, 45.0
+BRIEF_S = 4.0  # then a program of two seconds is done
 SLICES = "/apis/resource.k8s.io/v1/resourceslices"
 # What a server says, and to which of our calls.
 ANSWERS: dict[str, tuple[str, int, Object]] = {
@@ -96,6 +97,11 @@ class RealWorld(World):
             self.soon()
             self.life.sweep()
 
+    def nobody_looks(self, seconds: float) -> None:
+        time.sleep(BRIEF_S)
+        self.skew += timedelta(seconds=seconds - BRIEF_S)
+        self.life.clock.at = datetime.now(UTC) + self.skew
+
     def soon(self) -> None:
         time.sleep(NAP_S)
         self.life.clock.at = max(self.life.clock.at, datetime.now(UTC) + self.skew)
@@ -129,7 +135,7 @@ class RealWorld(World):
         self.nodes.power(host, on=True)
         self.nodes.until(host, "True")
         for pod in self.plane.api.items("/api/v1/pods", fieldSelector=f"spec.nodeName={host}"):
-            self._ready_again(pod)  # a real kubelet says so; a played one does not
+            self._ready_again(pod)  # at once, and not only when its kubelet has looked
         self._follow(host, hears=True)
 
     def _follow(self, host: str, *, hears: bool) -> None:

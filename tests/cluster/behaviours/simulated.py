@@ -121,6 +121,9 @@ class SimulatedWorld(World):
         self.life.go(int(seconds))
         self.life.run(seconds % 5)
 
+    def nobody_looks(self, seconds: float) -> None:
+        self.life.clock.at += timedelta(seconds=seconds)
+
     def soon(self) -> None:
         self.life.run(SOON_S)
         if int(self.life.now.timestamp()) % 5 == 0:

@@ -187,6 +187,27 @@ def test_what_somebody_deleted_by_hand_ends_its_lease(world: World) -> None:
     assert world.until(lease, "released").end_reason == "device_lost"
 
 
+def test_what_was_deleted_by_hand_while_nobody_looked_is_charged_to_that_moment(world: World) -> None:
+    world.stand(GpuNode(cards=1))
+    lease = world.run(world.home(), world.offering())
+    deleted_at = world.life.now
+    world.delete_all_of(lease)
+    world.nobody_looks(1800)
+    lease = world.until(lease, "released")
+    assert lease.end_reason == "device_lost"
+    assert lease.ended_at is not None
+    assert abs(lease.ended_at - deleted_at) <= timedelta(seconds=2)
+
+
+def test_a_batch_that_was_done_while_nobody_looked_is_charged_for_its_own_time(world: World) -> None:
+    world.stand(GpuNode(cards=1))
+    lease = world.run(world.home(), world.offering(), "is done", workload="batch", command="train")
+    world.nobody_looks(1800)
+    lease = world.until(lease, "released")
+    assert world.lasted(lease) <= 35, "not for the half hour in which nobody looked"
+    world.note(world.last_cause(lease, "releasing"))
+
+
 def test_after_a_deletion_by_hand_the_place_is_sold_again(world: World) -> None:
     world.stand(GpuNode(cards=1))
     kestrel, what = world.home(), world.offering()

@@ -226,6 +226,10 @@ class World(ABC):
         """Let time pass, and the workers work."""
 
     @abstractmethod
+    def nobody_looks(self, seconds: float) -> None:
+        """Let time pass in which no worker works; short programs come to their end."""
+
+    @abstractmethod
     def soon(self) -> None:
         """Let the workers work for a moment."""
 
