@@ -16,6 +16,7 @@ from typing import Any
 
 from django.db import connection
 
+from billing.services.payments import collecting
 from broker.domain.states import EndReason, LeaseState
 from broker.models import Allocation, Gpu, Lease, Node, NodeState, Offering, OfferingState, Transition, Volume
 from broker.services import catalogue, inventory, orphans, reconcile
@@ -253,6 +254,8 @@ def work(task: str, subject: str, tenant_id: str, *, now: datetime) -> None:
         for hint in reconcile.all_live():
             work(*hint, now=now)
         orphans.remove_all(now=now)
+    elif task == "billing.collect":
+        collecting.collect(subject, tenant_id, now=now)
     else:
         raise LookupError(f"nobody answers to {task}")
 

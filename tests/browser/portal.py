@@ -13,11 +13,13 @@ from django.db import connections, transaction
 from django.test import Client, override_settings
 from playwright.sync_api import Browser, BrowserContext, Page, Route
 
-from billing.models import Invoice
-from billing.services import drafts, rating
+from billing.gateways.simulated import Ill, SimulatedGateway, suffer
+from billing.models import Invoice, InvoiceStatus
+from billing.services import closing, drafts, rating
+from billing.services.payments import collecting, opening
 from broker.domain.states import LeaseState
 from broker.models import Lease, Volume
-from ports import clock
+from ports import clock, payments
 from ports.models import Ring
 from tenants.domain.roles import Role
 from tenants.models import Project, User
@@ -26,6 +28,7 @@ from tenants.services.walls import as_tenant
 from tests.billing.portal.desks import price_all
 from tests.world import Home, Life, alive, fleet, home, offering, work
 
+GATEWAY = "billing.gateways.simulated.SimulatedGateway"
 PASSWORD = "long enough to be a password"
 EMAIL = "mira@kestrel.example"
 
@@ -39,6 +42,7 @@ class Portal:
     user: User
     leases: dict[str, str]
     invoice: str
+    declined: str  # the final invoice of a month ago
     volume: str  # one that no lease has
     cookie: str = ""
     complaints: list[str] = field(default_factory=list)
@@ -69,6 +73,7 @@ class Portal:
             "spend by month": "/spend/?by=month&group=project",
             "invoices": "/invoices/",
             "invoice": f"/invoices/{self.invoice}/",
+            "invoice whose payment was declined": f"/invoices/{self.declined}/",
             "invoice explained": f"/invoices/{self.invoice}/?line=1",
         }
 
@@ -119,7 +124,9 @@ def served() -> Iterator[Portal]:
         threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}),
         threading.Thread(target=hand, args=(over,)),
     ]
-    with override_settings(PUBLIC_URL=portal.url, CSRF_TRUSTED_ORIGINS=[portal.url], SIMULATED_SPEED=4):
+    with override_settings(
+        PUBLIC_URL=portal.url, CSRF_TRUSTED_ORIGINS=[portal.url], SIMULATED_SPEED=4, PAYMENT_GATEWAY=GATEWAY
+    ):
         for thread in threads:
             thread.start()
         try:
@@ -185,11 +192,24 @@ def peopled() -> Portal:
     with as_tenant(owner.tenant.pk):
         drafts.refresh(owner.tenant, now=now)
         Lease.objects.filter(state="queued").update(due_at=None)
-        invoice = Invoice.objects.latest("pk")
+        invoice = Invoice.objects.filter(status=InvoiceStatus.DRAFT).latest("pk")
+    declined = in_vain(owner, now)
     client = Client()
     client.force_login(user, backend="django.contrib.auth.backends.ModelBackend")
     ids = {name: lease.pk for name, lease in live.items()}
-    return Portal("", owner, user, ids, invoice.pk, volume.pk, client.cookies["sessionid"].value)
+    return Portal("", owner, user, ids, invoice.pk, declined, volume.pk, client.cookies["sessionid"].value)
+
+
+def in_vain(owner: Home, now: datetime) -> str:
+    """Close the month that is over, and have its payment declined."""
+    suffer(owner.tenant.pk, Ill.DECLINED)
+    closing.close_due(now=now)
+    with payments.through(SimulatedGateway()):
+        opening.open_due(now=now)
+        for _, payment_id, tenant_id in collecting.due(now=now):
+            collecting.collect(payment_id, tenant_id, now=now)
+    with as_tenant(owner.tenant.pk):
+        return Invoice.objects.filter(status=InvoiceStatus.FINALIZED).latest("pk").pk
 
 
 def keeping_things(life: Life, owner: Home, live: dict[str, Lease]) -> Volume:
