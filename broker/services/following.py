@@ -18,7 +18,7 @@ from broker.provisioners.kubernetes.finding import order_of
 from broker.provisioners.kubernetes.identity import changed, older
 from broker.provisioners.kubernetes.inventory import NodeFound
 from broker.provisioners.kubernetes.kinds import BY_NAME, CONFIG_MAP, NODE, POD, Kind
-from broker.provisioners.kubernetes.objects import read
+from broker.provisioners.kubernetes.objects import T, read
 from broker.provisioners.kubernetes.pulse import Pulse, late, pulse_ref
 from broker.provisioners.kubernetes.reflector import Reflector
 from broker.provisioners.kubernetes.sink import Found, Waiting
@@ -29,17 +29,18 @@ from ports import clock
 
 log = structlog.get_logger(__name__)
 ANCHORS = f"{labels.OURS},{labels.ROLE} in ({labels.ANCHOR_ROLE},{labels.PULSE_ROLE})"
-FOLLOWED: dict[Kind, tuple[str, type[objects.Pod | objects.Node | objects.Thing]]] = {
+Reads = type[objects.Pod | objects.Node | objects.Thing | objects.ResourceSlice]
+FOLLOWED: dict[Kind, tuple[str, Reads]] = {
     POD: (labels.OURS, objects.Pod),
     CONFIG_MAP: (ANCHORS, objects.Thing),
     NODE: ("", objects.Node),
 }
 SLICES = BY_NAME["resource.k8s.io/v1", "ResourceSlice"]
-READERS: dict[Kind, type[objects.Pod | objects.Node | objects.Thing]] = {
-    kind: reads for kind, (_, reads) in FOLLOWED.items()
-}
+PUBLISHED: dict[Kind, tuple[str, Reads]] = {
+    SLICES: ("", objects.ResourceSlice)
+}  # for a driver that reads them
 Place = tuple[str, str]  # a namespace, a name
-INVENTORY_S, RETURN_S = 60.0, 5.0
+INVENTORY_S, SOON_S, RETURN_S = 60.0, 1.0, 5.0
 TAKE_AGAIN_S = 300.0  # an inventory in which nothing is new
 LEADERS = 2  # the first key of our advisory locks: 1 is quota's
 
@@ -55,10 +56,12 @@ class Agent:
         self.cluster, self._kubeconfig = cluster, kubeconfig_of(cluster.pk)
         # The reflectors' threads may connect anew at any time, and have no business in the database.
         self.way: Way = way_into(cluster.pk, lambda: self._kubeconfig)
-        self.waiting = Waiting(READERS)
+        followed = FOLLOWED | (PUBLISHED if self.way.driver.name == "dra" else {})
+        self._reads = {kind: reads for kind, (_, reads) in followed.items()}
+        self.waiting = Waiting(self._reads)
         self.reflectors = [
             Reflector(self.way.transport, kind, self.waiting, labels=marks)
-            for kind, (marks, _) in FOLLOWED.items()
+            for kind, (marks, _) in followed.items()
         ]
         self.pulse = Pulse(
             self.way.transport,
@@ -69,11 +72,11 @@ class Agent:
         )
         self._pulse_name = pulse_ref(cluster.pk).name
         self._uid = self.way.uid()
-        self._inventory_at = self._return_at = 0.0
+        self._inventory_at = self._inventory_taken_at = self._return_at = 0.0
         self._taken, self._take_again_at = 0, 0.0  # the inventory as it was taken last
-        self._nodes_known = False  # whether we have listed them ourselves
+        self._unknown = followed.keys() - {POD, CONFIG_MAP}  # what inventory needs and we have not listed yet
         self._listing: dict[Kind, set[Place]] = {}  # what the pages of a list held so far
-        self._written: dict[Kind, dict[Place, int]] = {kind: {} for kind in FOLLOWED}  # a digest of each row
+        self._written: dict[Kind, dict[Place, int]] = {kind: {} for kind in followed}  # a digest of each row
         self.frozen = False  # it is no longer the cluster we knew: whoever follows it begins anew
         self._over = False
         self._beaten = self.way.reached()  # the version of the latest pulse is later, always
@@ -144,17 +147,20 @@ class Agent:
                 there, known = self._listing.pop(found.kind), self._written[found.kind]
                 self._written[found.kind] = {place: known[place] for place in there}
                 sightings.forget_others(self.cluster, found.kind.name, there, version=found.version, now=now)
-                if found.kind is NODE:
-                    self._nodes_known, self._inventory_at = True, 0.0
+                self._unknown -= {found.kind}
+                if found.kind in (NODE, SLICES):
+                    self._take_inventory_soon()
             else:
                 reached[found.kind.name] = found.version
             if found.kind is NODE and found.items:
                 self._see_nodes(found, now)
+            if found.kind is SLICES and found.items:
+                self._take_inventory_soon()
         sightings.note(self.cluster, pending, now=now, reached=reached)
 
     def _sighting(self, kind: Kind, item: objects.Raw, *, gone: bool) -> Sighting | None:
         """Turn what was found into a row; None for a pulse that waited so long that it proves little."""
-        thing = read(item, READERS[kind])
+        thing = read(item, self._reads[kind])
         meta, marks = thing.metadata, thing.metadata.labels
         if meta.name == self._pulse_name and isinstance(thing, objects.Thing) and late(thing):
             return None
@@ -184,11 +190,12 @@ class Agent:
         if seen.body is None:
             known.pop(place, None)
             return True
-        digest = hash(bytes(seen.body))
+        digest = hash(msgspec.json.encode(seen.body))
         return known.get(place) != digest and known.update({place: digest}) is None
 
     def _sees_all(self) -> bool:
-        return all(each.is_open for each in self.reflectors)
+        """Tell whether we are told of everything that leases hang on; what is for sale vouches for none."""
+        return all(each.is_open for each in self.reflectors if each.kind in FOLLOWED)
 
     def _is_strange(self, api: Api, answer: objects.Thing | None) -> bool:
         """Tell whether a cluster is not what it was: asked before the first pulse, and of every answer to one."""
@@ -217,7 +224,7 @@ class Agent:
             hears = found.how != "DELETED" and _is_heard(node)
             state = known.get(node.metadata.name)
             if state is None or found.how in ("ADDED", "PAGED"):
-                self._inventory_at = 0.0
+                self._take_inventory_soon()
             if state is not None and hears == (state == NodeState.LOST):
                 fencing.follow_node(self.cluster, node.metadata.name, hears=hears, now=now)
 
@@ -230,21 +237,29 @@ class Agent:
             if seen and _is_heard(msgspec.convert(seen.body, objects.Node)):
                 fencing.follow_node(self.cluster, name, hears=True, now=now)
 
+    def _take_inventory_soon(self) -> None:
+        """Have it taken, once, after whatever else is new within a moment of the last time."""
+        self._inventory_at = min(self._inventory_at, self._inventory_taken_at + SOON_S)
+
+    def _rows(self, kind: Kind, reads: type[T]) -> list[T]:
+        """Return what we have written of a kind; read from text, since a dict of each would be several times that."""
+        rows = ClusterObject.objects.filter(cluster=self.cluster, kind=kind.name).order_by("name")
+        texts = rows.annotate(text=Cast("body", TextField())).values_list("text", flat=True)
+        return [read(text.encode(), reads) for text in texts]
+
     def _take_inventory(self, now: datetime) -> None:
         """Bring what is sold in line with the nodes as the watch has shown them."""
         try:
             if self.pulse.beats == 0 and self._uid and (why := changed(self._api(), self._uid, 0)):
                 self._freeze(why)
                 return
-            if not self._nodes_known:
-                return  # when they are, it is due at once
-            slices = [read(item, objects.ResourceSlice) for item in self._slices()]
         except (Unanswered, refusals.Refusal) as silence:
             log.warning("inventory not taken", cluster=self.cluster.name, why=str(silence))
             return
-        rows = ClusterObject.objects.filter(cluster=self.cluster, kind=NODE.name).order_by("name")
-        texts = rows.annotate(text=Cast("body", TextField())).values_list("text", flat=True)
-        nodes = [read(text.encode(), objects.Node) for text in texts]
+        if self._unknown:
+            return  # when they are known, it is due at once
+        self._inventory_taken_at = clock.monotonic()
+        nodes, slices = self._rows(NODE, objects.Node), self._rows(SLICES, objects.ResourceSlice)
         found = self.way.driver.inventory(nodes, slices)
         if self._is_taken(found):
             return
@@ -266,9 +281,6 @@ class Agent:
 
     def _api(self) -> Api:
         return self.way.transport.within()
-
-    def _slices(self) -> list[objects.Raw]:
-        return self._api().list_all(SLICES)[0] if self.way.driver.name == "dra" else []
 
 
 def lead(cluster: Cluster) -> bool:

@@ -153,7 +153,7 @@ def _keep(
     cluster: Cluster, there: list[Sighting], reached: Mapping[str, int], listed: bool, now: datetime
 ) -> set[Key]:
     """Write what is there and how far each kind was followed; return what of it was newer than what we had."""
-    values = {
+    values: dict[str, Any] = {
         "cluster": cluster.pk,
         "now": now,
         "listed": listed,

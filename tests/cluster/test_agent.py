@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from broker.models import ClusterObject, ClusterWatch, Node
+from broker.models import Cluster, ClusterObject, ClusterWatch, Gpu, Node
 from broker.provisioners.kubernetes import labels, transport
 from broker.provisioners.kubernetes.render.cluster import NAMESPACE
 from broker.services.following import Agent
@@ -15,9 +15,10 @@ from ports import clock
 from tests.cluster.test_product import Installation, offering
 from tests.cluster.test_product import installed as installed
 from tests.cluster.test_product import life as life
+from tests.controlplane import devices
 from tests.controlplane.api import Object
 from tests.controlplane.manifests import pod
-from tests.controlplane.nodes import Nodes
+from tests.controlplane.nodes import GpuNode, Nodes
 from tests.world import fresh
 
 
@@ -116,3 +117,22 @@ def test_a_lost_node_is_taken_out_and_comes_back_when_nothing_old_runs_there(
     watching.until(lambda: state() == "lost", seconds=60)
     gpu_nodes.power(node, on=True)
     watching.until(lambda: state() == "ready", seconds=60)
+
+
+def test_what_nodes_publish_for_claims_is_followed_and_listed_once(
+    installed: Installation, gpu_nodes: Nodes
+) -> None:
+    Cluster.objects.filter(pk=installed.cluster.pk).update(driver="dra", believes=True)
+    watching = Watching(installed)
+    api, node = installed.plane.api, gpu_nodes.add(GpuNode(cards=0))
+
+    def cards() -> list[tuple[int, str]]:
+        return list(Gpu.objects.filter(node__name=node).order_by("index").values_list("index", "health"))
+
+    watching.until(lambda: ClusterWatch.objects.count() == 4)
+    devices.publish(api, node, cards=2)
+    watching.until(lambda: cards() == [(0, "healthy"), (1, "healthy")])
+    devices.withdraw(api, node)
+    watching.until(lambda: cards() == [(0, "unhealthy"), (1, "unhealthy")])
+    watching.ended.set()
+    assert [each.lists for each in watching.agent.reflectors] == [1, 1, 1, 1]

@@ -261,10 +261,15 @@ def cutting(installed: Installation, kubeconfig: dict[str, Any]) -> None:
 
 
 def following(installed: Installation) -> None:
-    """Follow the cluster for a moment."""
-    agent = Agent(installed.cluster)
+    """Follow the cluster for a moment, and what its nodes publish."""
+    agent, ours = Agent(installed.cluster), Cluster.objects.filter(pk=installed.cluster.pk)
+    ours.update(driver="dra")
+    followed = {each.kind: each for each in (*Agent(ours.get()).reflectors, *agent.reflectors)}
+    ours.update(driver="device_plugin")
     going = [True]
-    threads = [Thread(target=each.follow, args=(lambda: going[0],), daemon=True) for each in agent.reflectors]
+    threads = [
+        Thread(target=each.follow, args=(lambda: going[0],), daemon=True) for each in followed.values()
+    ]
     for thread in threads:
         thread.start()
     for _ in range(6):

@@ -49,7 +49,7 @@ class Reflector:
     """One kind in one cluster."""
 
     def __init__(self, transport: Transport, kind: Kind, sink: Sink, *, labels: str = "") -> None:
-        self._transport, self._kind, self._sink, self._labels = transport, kind, sink, labels
+        self._transport, self.kind, self._sink, self._labels = transport, kind, sink, labels
         self._chance = chance.Chance()
         self.version: int | None = None  # None: list first
         self.lists = 0
@@ -70,7 +70,7 @@ class Reflector:
                 troubles = 1 if clock.monotonic() - began > HEALTHY_S else troubles + 1
                 longest = min(FIRST_PAUSE_S * 2**troubles, LONGEST_PAUSE_S)
                 pause = max(self._chance.uniform(0, longest), getattr(trouble, "again_in_s", None) or 0)
-                log.warning("watch broke", kind=self._kind.name, why=str(trouble), again_in_s=round(pause, 1))
+                log.warning("watch broke", kind=self.kind.name, why=str(trouble), again_in_s=round(pause, 1))
             _nap(pause, going)
 
     def once(self, going: Callable[[], bool]) -> None:
@@ -84,7 +84,7 @@ class Reflector:
         if self.version is None:
             self._list()
         lines = self._transport.within(LIST_S).watch(
-            self._kind,
+            self.kind,
             version=str(self.version),
             labels=self._labels,
             seconds=self._chance.uniform(SHORTEST_S, LONGEST_S),
@@ -98,12 +98,12 @@ class Reflector:
     def _list(self) -> None:
         """List page by page, so that nobody ever holds all of it."""
         self.lists += 1
-        self._sink.begun(self._kind)
+        self._sink.begun(self.kind)
         version = 0
-        for items, at in self._transport.within(LIST_S).pages(self._kind, labels=self._labels):
+        for items, at in self._transport.within(LIST_S).pages(self.kind, labels=self._labels):
             version = int(at)
-            self._sink.paged(self._kind, items, version)
-        self._sink.listed(self._kind, version)
+            self._sink.paged(self.kind, items, version)
+        self._sink.listed(self.kind, version)
         self.version = version
 
     def _opened(self) -> None:
@@ -115,9 +115,9 @@ class Reflector:
             raise refusals.refusal(status.code, status)
         self.version = int(read(event.object, objects.Version).metadata.resource_version)
         if event.type == "BOOKMARK":
-            self._sink.heard(self._kind, self.version)
+            self._sink.heard(self.kind, self.version)
         else:
-            self._sink.changed(self._kind, event.type, event.object, self.version)
+            self._sink.changed(self.kind, event.type, event.object, self.version)
 
 
 def _nap(seconds: float, going: Callable[[], bool]) -> None:

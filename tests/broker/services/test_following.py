@@ -16,7 +16,7 @@ from broker.provisioners.kubernetes.objects import Meta, Raw, Thing
 from broker.provisioners.kubernetes.pulse import BEATS
 from broker.provisioners.kubernetes.sink import Found
 from broker.services import catalogue, following, joining
-from broker.services.following import Agent
+from broker.services.following import FOLLOWED, SLICES, Agent
 from ports import clock
 from tests.broker.provisioners.kubernetes.conftest import serve as serve
 from tests.broker.provisioners.kubernetes.wire import Say, Serve, Wire, refused
@@ -205,20 +205,75 @@ def test_without_a_pulse_the_cluster_is_asked_who_it_is_and_its_silence_keeps_th
     assert agent.frozen
 
 
-def test_a_driver_of_claims_reads_what_nodes_publish(agent: Agent, serve: Serve, life: Life) -> None:
+def published(version: int, *cards: str) -> dict[str, Any]:
+    """Return what the DRA driver of n01 says it has."""
+    devices = [
+        {
+            "name": name,
+            "attributes": {
+                "type": {"string": "gpu"},
+                "uuid": {"string": f"GPU-{name}"},
+                "productName": {"string": "NVIDIA H100 80GB HBM3"},
+            },
+            "capacity": {"memory": {"value": "81559Mi"}},
+        }
+        for name in cards
+    ]
+    meta = {"name": "slice-n01", "uid": "u-slice", "resourceVersion": str(version)}
+    return {"metadata": meta, "spec": {"driver": "gpu.nvidia.com", "nodeName": "n01", "devices": devices}}
+
+
+def test_a_driver_of_claims_is_told_what_nodes_publish_and_asks_for_nothing(
+    agent: Agent, serve: Serve, life: Life, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert SLICES not in {each.kind for each in agent.reflectors}
     Cluster.objects.update(driver="dra")
     claims = Agent(Cluster.objects.get())
-    wire = serve(listing())
+    assert SLICES in {each.kind for each in claims.reflectors}
+    wire = serve()
     claims.way = clusters.Way(wire.transport, claims.way.driver)
-    claims.absorb(nodes(node()), now=life.now)
-    claims.turn(0)
-    assert [asked.path.split("?")[0] for asked in wire.asked] == ["/apis/resource.k8s.io/v1/resourceslices"]
+    monkeypatch.setattr(following, "SOON_S", 0.0)
+
+    def cards(*batch: Found) -> list[str]:
+        claims.absorb(batch, now=life.now)
+        claims.turn(0)
+        return list(Gpu.objects.order_by("index").values_list("uuid", flat=True))
+
+    assert cards(*nodes(node())) == []  # their cards are yet to be listed
+    listed = [found(SLICES, "BEGUN"), found(SLICES, "PAGED", published(4, "gpu-0")), found(SLICES, "LISTED")]
+    assert cards(*listed) == ["GPU-gpu-0"]
+    assert cards(found(SLICES, "MODIFIED", published(12, "gpu-0", "gpu-1"), version=12)) == [
+        "GPU-gpu-0",
+        "GPU-gpu-1",
+    ]
+    cards(found(SLICES, "DELETED", published(13, "gpu-0", "gpu-1"), version=13))
+    assert set(Gpu.objects.values_list("health", flat=True)) == {"unhealthy"}
+    assert wire.asked == []
+
+
+def test_many_changes_of_what_is_for_sale_are_taken_once_a_moment(
+    agent: Agent, serve: Serve, life: Life, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    through(agent, serve)
+    moment, taken = [1000.0], []
+    monkeypatch.setattr(following.clock, "monotonic", lambda: moment[0])
+    monkeypatch.setattr(joining, "take_inventory", lambda cluster, found, now: taken.append(len(found)) or [])
+    agent.absorb(nodes(node()), now=life.now)
+    agent.turn(0)
+    for number in range(2, 5):
+        moment[0] += 0.2
+        agent.absorb([found(NODE, "ADDED", node(f"n0{number}", version=number + 9))], now=life.now)
+        agent.turn(0)
+    assert taken == [1]
+    moment[0] += 0.5
+    agent.turn(0)
+    assert taken == [1, 4]
 
 
 class Still:
     """Whatever it should follow, it ends, as a thread does that met what nobody foresaw."""
 
-    beats, is_open = 0, False
+    beats, is_open, kind = 0, False, POD
 
     def follow(self, going: object) -> None:
         """End at once."""
@@ -291,7 +346,9 @@ def test_a_pulse_in_another_cluster_or_an_older_state_freezes_it(agent: Agent, s
 
 
 def test_it_sees_all_only_while_every_watch_is_open(agent: Agent) -> None:
+    agent.reflectors.append(Still())  # type: ignore[arg-type]
+    agent.reflectors[-1].kind = SLICES
     assert not agent._sees_all()
     for each in agent.reflectors:
-        each.is_open = True
+        each.is_open = each.kind in FOLLOWED
     assert agent._sees_all()

@@ -57,7 +57,7 @@ BROKER = (
     Use("networking.k8s.io", "ingresses", APPLY, "how people come in where there is none"),
     Use("networking.k8s.io", "networkpolicies", APPLY, "the walls around a project"),
     Use("resource.k8s.io", "resourceclaims", (*APPLY, "get"), "slices by DRA"),
-    Use("resource.k8s.io", "resourceslices", ("list",), "what there is to sell by DRA"),
+    Use("resource.k8s.io", "resourceslices", ("list", "watch"), "what there is to sell by DRA"),
 )
 REAPER = (Use("", "configmaps", ("delete", "list"), "anchors that nobody pays for any longer"),)
 # What an examination reads beside that; whoever leaves it out learns less from kube_doctor.
