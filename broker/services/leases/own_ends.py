@@ -16,7 +16,12 @@ from broker.provisioners.kubernetes.observing import usage
 
 def seen(lease: Lease) -> datetime | None:
     """Return when the last pod of a lease ended; None while one runs, was never seen, or may be started again."""
-    rows = ClusterObject.objects.filter(kind=POD.name, order_name=order_name(lease.pk, lease.generation))
+    held = Allocation.objects.filter(lease=lease, generation=lease.generation)
+    rows = ClusterObject.objects.filter(
+        cluster=held.values("gpu__node__cluster")[:1],  # as the index is
+        order_name=order_name(lease.pk, lease.generation),
+        kind=POD.name,
+    )
     pods = [msgspec.convert(body, Pod) for body in rows.values_list("body", flat=True)]
     ends = [used.until for pod in pods if (used := usage(pod)) and used.until]
     if not ends or len(ends) < max(len(pods), _ranks(lease)):
