@@ -54,6 +54,7 @@ class Report:
     written_twice: list[str] = field(default_factory=list)
     quota_overshoots: int = 0
     seconds: dict[str, int] = field(default_factory=dict)
+    let_go_too_late_s: int = 0  # paid for what had ended by itself a moment before, which nobody had seen
     wrong_times: list[str] = field(default_factory=list)
     kept: dict[str, int] = field(default_factory=dict)
     unfinished: list[str] = field(default_factory=list)
@@ -100,6 +101,7 @@ def live(plane: ControlPlane, *, steps: int, seed: int, within_s: float = 1e9) -
         report.wrong_times = [*keeping.wrong_times(), *keeping.wrong_hours(world)]
         report.kept = keeping.counts()
         report.seconds, report.active_unit_s = checks.seconds(world, witness)
+        report.let_go_too_late_s = checks.let_go_too_late(world, witness)
         report.became_active = len({each.pk for each in world.leases() if each.active_at})
         report.leases = Counter(f"{each.state} {each.end_reason}" for each in world.leases())
         report.refused_by_quota, report.workers_killed = world.refused, world.killed

@@ -1,12 +1,12 @@
 """What must be true of a long life on a cluster, whatever went wrong: by the database and by the cluster itself."""
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from threading import Event, Thread
 
 from django.db import connection
-from django.db.models import Q
 from urllib3.exceptions import HTTPError
 
 from billing.services import conservation, rating
@@ -151,29 +151,40 @@ def seconds(world: World, witness: Witness) -> tuple[dict[str, int], int]:
     """Compare what was charged with the ledger, and that with what the cluster's own pods say; and how much it was."""
     rating.rate(now=world.life.now)
     kept = conservation.over(first=world.began, last=world.life.now)
-    early = late = 0
-    with as_sweep():
-        steps = list(
-            Transition.objects.filter(Q(after="active") | Q(before="active")).order_by("lease_id", "seq")
-        )
-    for step in steps:
-        life: Life = step.lease_id, step.generation
-        at, began = world.jumps.real(step.at), witness.since.get(life)
-        if step.after == "active" and (began is None or began - at > timedelta(seconds=TOLERATED_S)):
+    early = 0
+    for step in _steps(after="active"):
+        at, began = world.jumps.real(step.at), witness.since.get((step.lease_id, step.generation))
+        if began is None or began - at > timedelta(seconds=TOLERATED_S):
             early += 1
             print(f"{step.lease_id} was active from {at} on, its pod ran from {began} on", flush=True)
-        ended = max(witness.ran_until(life), world.jumps.latest(at))
-        is_late = not step.cause.startswith(OWN_WISH) and at - ended > timedelta(seconds=TOLERATED_S)
-        if step.before == "active" and is_late:
-            late += 1
-            print(
-                f"{step.lease_id} was active until {at}, its pod ran until {ended}: {step.cause}", flush=True
-            )
+    late = [(step, by) for step, by in _late(world, witness) if not step.cause.startswith(OWN_WISH)]
+    for step, by in late:
+        print(f"{step.lease_id} was active until {step.at}, {by} after its pod: {step.cause}", flush=True)
     wrong = {
         "charged_minus_active_s": kept.charged_minus_active,
         "active_without_place_s": kept.active_without_place,
         "card_seconds_unexplained": int(kept.cards("unexplained")),
         "leases_charged_before_their_pod_ran": early,
-        "leases_charged_after_their_pod_ended": late,
+        "leases_charged_after_their_pod_ended": len(late),
     }
     return wrong, kept.active_unit_seconds
+
+
+def let_go_too_late(world: World, witness: Witness) -> int:
+    """Count the seconds that tenants paid who let go of what had ended by itself, before anybody had seen that."""
+    late = [by for step, by in _late(world, witness) if step.cause.startswith(OWN_WISH)]
+    return round(sum(late, timedelta()).total_seconds())
+
+
+def _steps(**which: str) -> list[Transition]:
+    with as_sweep():
+        return list(Transition.objects.filter(**which).order_by("lease_id", "seq"))
+
+
+def _late(world: World, witness: Witness) -> Iterator[tuple[Transition, timedelta]]:
+    """Yield what ended after its pod had, by more than what is tolerated."""
+    for step in _steps(before="active"):
+        at = world.jumps.real(step.at)
+        ended = max(witness.ran_until((step.lease_id, step.generation)), world.jumps.latest(at))
+        if at - ended > timedelta(seconds=TOLERATED_S):
+            yield step, at - ended
