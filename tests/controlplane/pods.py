@@ -6,6 +6,8 @@ LIVES = unless(".metadata.deletionTimestamp")
 DYING = when(".metadata.deletionTimestamp")
 PENDING, RUNNING = when(".status.phase", "Pending"), when(".status.phase", "Running")
 RUNS = ".status.containerStatuses[]?.state.running.startedAt"
+IS_READY = "(.status.containerStatuses | length > 0) and all(.status.containerStatuses[]; .ready)"
+SAID_READY = '.status.conditions[]? | select(.type == "Ready") | .status'
 WAITS = ".status.containerStatuses[]?.state.waiting.reason"
 # An image that cannot be pulled has no moment at which it starts.
 STARTS = f"(.status.containerStatuses | length > 0) or ({plays('pull')} | not)"
@@ -127,6 +129,14 @@ def begins() -> list[Stage]:
             [LIVES, PENDING, unless(RUNS), unless(plays("never"), "true"), when(STARTS, "true")],
             [running],
             after=act("pull"),
+        ),
+        # Its node was believed dead and is not: on a busy machine that happens to anybody.
+        stage(
+            "Pod",
+            "is-ready-again",
+            [LIVES, RUNNING, when(RUNS), when(IS_READY, "true"), when(SAID_READY, "False")],
+            [status(conditions("True"))],
+            after_ms=300,
         ),
     ]
 

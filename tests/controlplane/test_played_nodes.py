@@ -54,6 +54,19 @@ def test_a_node_whose_power_is_cut_is_noticed_and_its_pods_stay_as_they_were(
     control_plane.api.until_gone(path)
 
 
+def test_a_pod_whose_node_was_believed_dead_is_ready_again_with_it(
+    control_plane: ControlPlane, gpu_nodes: Nodes, namespace: str
+) -> None:
+    node, _neighbour = gpu_nodes.add(), gpu_nodes.add()
+    path = f"/api/v1/namespaces/{namespace}/pods/left"
+    control_plane.api.create(pod("left", namespace, node=node))
+    control_plane.api.until(path, lambda seen: ready(seen) == "True")
+    gpu_nodes.power(node, on=False)
+    control_plane.api.until(path, lambda seen: ready(seen) == "False", within=60)
+    gpu_nodes.power(node, on=True)
+    control_plane.api.until(path, lambda seen: ready(seen) == "True", within=60)
+
+
 def test_a_node_can_say_itself_that_it_is_sick(control_plane: ControlPlane, gpu_nodes: Nodes) -> None:
     node = gpu_nodes.add()
     gpu_nodes.sicken(node)
