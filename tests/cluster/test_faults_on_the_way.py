@@ -272,6 +272,8 @@ def test_what_somebody_scaled_away_by_hand_is_put_right(way: tuple[KubernetesSta
         f"/apis/apps/v1/namespaces/{namespace_of(lease_spec(order))}/statefulsets/{name.rpartition('-')[0]}"
     )
     stage.plane.api.patch(where, {"spec": {"replicas": 0}})
+    seen = until(stage, lambda: stage.provisioner.observe(order, now=stage.now), Seen.LOST)
+    stage.provisioner.let_go(order, seen.remains)
     stage.plane.api.until(where, lambda found: not found["status"].get("replicas"))
     stage.skew += timedelta(seconds=5)
     until(stage, lambda: stage.provisioner.observe(order, now=stage.now), Seen.READY)
