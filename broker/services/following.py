@@ -19,7 +19,7 @@ from broker.provisioners.kubernetes.identity import changed, older
 from broker.provisioners.kubernetes.inventory import NodeFound
 from broker.provisioners.kubernetes.kinds import BY_NAME, CONFIG_MAP, NODE, POD, Kind
 from broker.provisioners.kubernetes.objects import T, read
-from broker.provisioners.kubernetes.pulse import Pulse, late, pulse_ref
+from broker.provisioners.kubernetes.pulse import LATE_S, Pulse, pulse_ref, under_way_s
 from broker.provisioners.kubernetes.reflector import Reflector
 from broker.provisioners.kubernetes.sink import Found, Waiting
 from broker.provisioners.kubernetes.transport import Api
@@ -162,7 +162,10 @@ class Agent:
         """Turn what was found into a row; None for a pulse that waited so long that it proves little."""
         thing = read(item, self._reads[kind])
         meta, marks = thing.metadata, thing.metadata.labels
-        if meta.name == self._pulse_name and isinstance(thing, objects.Thing) and late(thing):
+        age_s = 0.0
+        if meta.name == self._pulse_name and isinstance(thing, objects.Thing):
+            age_s = under_way_s(thing)
+        if age_s > LATE_S:
             return None
         # The version is kept beside the body: what is the same but for its version need not be written.
         version, meta.resource_version = int(meta.resource_version), ""
@@ -179,6 +182,7 @@ class Agent:
             tenant_id=marks.get(labels.TENANT, "") if ours else "",
             order_name=order_of(thing) if ours else "",
             body=None if gone else objects.Raw(msgspec.json.encode(thing)),
+            age_s=age_s,
         )
 
     def _is_new(self, kind: Kind, seen: Sighting) -> bool:

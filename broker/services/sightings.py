@@ -29,6 +29,7 @@ class Sighting:
     tenant_id: str = ""
     order_name: str = ""
     body: dict[str, Any] | msgspec.Raw | None = None
+    age_s: float = 0.0  # how long ago it was so, where that is known
 
 
 # An older version of the same object never replaces a newer one, in whatever order they arrive. One statement, so
@@ -45,9 +46,10 @@ WITH heard AS (
 )
 INSERT INTO broker_clusterobject
        (cluster_id, kind, namespace, name, uid, version, order_name, body, seen_at)
-SELECT %(cluster)s, s.kind, s.namespace, s.name, s.uid, s.version, s.order_name, s.body, %(now)s
+SELECT %(cluster)s, s.kind, s.namespace, s.name, s.uid, s.version, s.order_name, s.body,
+       %(now)s::timestamptz - make_interval(secs => s.age_s)
   FROM jsonb_to_recordset(%(seen)s::jsonb) AS s(kind text, namespace text, name text, uid text, version bigint,
-                                         order_name text, body jsonb)
+                                         order_name text, body jsonb, age_s float8)
     ON CONFLICT (cluster_id, kind, namespace, name) DO UPDATE
    SET uid = excluded.uid, version = excluded.version, order_name = excluded.order_name,
        body = excluded.body, seen_at = excluded.seen_at
@@ -62,7 +64,7 @@ DELETE FROM broker_clusterobject o
 RETURNING o.kind, o.namespace, o.name
 """
 Key = tuple[str, str, str]  # a kind, a namespace, a name
-COLUMNS = ("kind", "namespace", "name", "uid", "version", "order_name", "body")
+COLUMNS = ("kind", "namespace", "name", "uid", "version", "order_name", "body", "age_s")
 
 
 @transaction.atomic

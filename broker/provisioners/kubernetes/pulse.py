@@ -27,10 +27,10 @@ def pulse_ref(cluster_id: str) -> Ref:
     return Ref(CONFIG_MAP, f"pulse-{cluster_id.replace('_', '-')}", NAMESPACE)
 
 
-def late(seen: Thing) -> bool:
-    """Tell whether a pulse was so long on its way to us that what else we know is as old."""
+def under_way_s(seen: Thing) -> float:
+    """Return how long a pulse was on its way to us: what else we know is as old, and no younger."""
     sent = seen.metadata.annotations.get(BEATS, "")
-    return sent.isdecimal() and clock.milliseconds() - int(sent) > LATE_S * 1000
+    return max(clock.milliseconds() - int(sent), 0) / 1000 if sent.isdecimal() else 0.0
 
 
 class Pulse:

@@ -1,5 +1,6 @@
 """What an agent does with what it hears, without a cluster: rows, rings, lost nodes, inventory."""
 
+from datetime import timedelta
 from typing import Any
 
 import msgspec
@@ -327,6 +328,12 @@ def test_a_pulse_that_waited_long_is_no_row(agent: Agent, life: Life) -> None:
     assert not ClusterObject.objects.exists()
     agent.absorb([beat(6, 0)], now=life.now)
     assert ClusterObject.objects.get().name == name
+    at = life.now + timedelta(seconds=30)
+    agent.absorb([beat(7, 3)], now=at)  # it proves what was true when it was sent
+    assert timedelta(seconds=3) <= at - ClusterObject.objects.get().seen_at < timedelta(seconds=5)
+    mine = {"metadata": {"name": name, "namespace": "gpubroker-system", "uid": "u", "resourceVersion": "8"}}
+    agent.absorb([found(CONFIG_MAP, "MODIFIED", mine, version=8)], now=at)  # sent by whom, nobody knows
+    assert ClusterObject.objects.get().seen_at == at
 
 
 def test_a_pulse_in_another_cluster_or_an_older_state_freezes_it(agent: Agent, serve: Serve) -> None:
