@@ -7,14 +7,15 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from broker.models import Cluster, ClusterWatch, Orphan
+from broker.models import Cluster, ClusterWatch, Orphan, Volume
 from broker.services import orphans
 from broker.services.fleet import troubled
 from broker.services.fleet.needs import Kind, Need
+from broker.services.volumes import keeping
 from config import metrics
 from tenants.models import User
-from tenants.services.walls import as_staff
-from tests.world import Life, cards
+from tenants.services.walls import as_staff, as_tenant
+from tests.world import Life, cards, home
 
 
 @pytest.fixture
@@ -129,6 +130,15 @@ def test_an_operator_takes_a_changed_cluster_as_it_is(life: Life, operator: Clie
     Cluster.objects.filter(pk=cluster.pk).update(frozen="another cluster answers", uid="old")
     page = reverse("ops-cluster-thaw", args=[cluster.pk])
     assert "another cluster answers" in operator.get(page).content.decode()
+    owner = home("Kestrel")
+    volume = life.volume(owner)
+    with as_tenant(owner.tenant.pk):
+        keeping.delete(volume, actor=owner.actor, now=life.now)
+    life.run(5)
+    with as_tenant(owner.tenant.pk):
+        assert Volume.objects.filter(state="deleted", due_at=None).update(cluster=cluster) == 1
     operator.post(page, {"reason": "we rebuilt it ourselves"})
     cluster.refresh_from_db()
     assert (cluster.frozen, cluster.uid) == ("", "")
+    with as_tenant(owner.tenant.pk):
+        assert Volume.objects.get().due_at == life.now  # it may have come back with the cluster
