@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from billing.gateways.simulated import Ill, SimulatedGateway, suffer
 from billing.models import Invoice
@@ -142,3 +144,27 @@ def test_a_dry_run_opens_nothing(kestrel: Home, october: Invoice) -> None:
 @pytest.mark.parametrize("query", ["status=lost", "bogus=1", "sort=reference"])
 def test_what_cannot_be_asked_is_refused(kestrel: Home, query: str) -> None:
     told(api(kestrel).ask("GET", f"payments?{query}"), 400)
+
+
+def test_a_page_of_payments_asks_as_often_however_many_there_are(kestrel: Home, october: Invoice) -> None:
+    asker = api(kestrel)
+    suffer(kestrel.tenant.pk, *[Ill.DECLINED] * 6)
+    counts = []
+    for number in range(6):
+        work(told(pay(asker, october, f"k-{number}"), 202)["id"], kestrel)
+        with CaptureQueriesContext(connection) as spoken:
+            assert len(told(asker.ask("GET", "payments"))["items"]) == number + 1
+        counts.append(len(spoken))
+    assert len(set(counts)) == 1, counts
+
+
+def test_payments_come_in_pages(kestrel: Home, october: Invoice) -> None:
+    asker = api(kestrel)
+    suffer(kestrel.tenant.pk, *[Ill.DECLINED] * 3)
+    opened = []
+    for number in range(3):
+        opened.append(told(pay(asker, october, f"k-{number}"), 202)["id"])
+        work(opened[-1], kestrel)
+    first = told(asker.ask("GET", "payments?limit=2&sort=id"))
+    second = told(asker.ask("GET", f"payments?limit=2&sort=id&cursor={first['next_cursor']}"))
+    assert [each["id"] for each in (*first["items"], *second["items"])] == opened

@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from billing.gateways.simulated import Ill, SimulatedGateway, suffer
 from billing.models import Invoice, Payment
@@ -128,3 +130,15 @@ def test_a_draft_has_nothing_to_pay(desk: Desk) -> None:
     answer = desk.get(f"/invoices/{draft.pk}/").content.decode()
     assert 'id="payment"' not in answer
     assert "only a final one can be paid" in press(desk, draft)
+
+
+def test_the_page_asks_as_often_after_many_attempts_as_after_one(desk: Desk, october: Invoice) -> None:
+    suffer(desk.owner.tenant.pk, *[Ill.DECLINED] * 5)
+    counts = []
+    for _ in range(5):
+        press(desk, october)
+        work(desk)
+        with CaptureQueriesContext(connection) as spoken:
+            assert desk.get(f"/invoices/{october.pk}/").status_code == 200
+        counts.append(len(spoken))
+    assert len(set(counts)) == 1, counts
