@@ -30,6 +30,7 @@ class Standing:
     state: LeaseState
     pods: int
     troubled: bool  # something is said about it that may be over
+    said: str  # what it is at
 
 
 def tell(cluster: Cluster, orders: Mapping[str, Concerned], *, now: datetime) -> int:
@@ -60,7 +61,7 @@ def _is_told(lease: Standing, concerned: Concerned, seen: Observation | None, no
     if seen and seen.remains:
         return False  # what is held waits for a worker who lets it go
     match lease.state, seen:
-        case S.PROVISIONING, Observation(seen=Seen.PENDING, text=""):
+        case S.PROVISIONING, Observation(seen=Seen.PENDING, text=text) if text in ("", lease.said):
             return True
         case S.ACTIVE, Observation(seen=Seen.READY) if not lease.troubled:
             return True
@@ -75,14 +76,14 @@ def _leases(ids: Collection[str]) -> dict[str, Standing]:
     """Return how some leases stand in our books."""
     with as_sweep():
         rows = Lease.objects.filter(pk__in=ids)
-        found = list(rows.values_list("id", "generation", "state", "quantity", "conditions"))
-        gangs = [pk for pk, _, _, quantity, _ in found if quantity > 1]
+        found = list(rows.values_list("id", "generation", "state", "quantity", "conditions", "progress"))
+        gangs = [pk for pk, _, _, quantity, *_ in found if quantity > 1]
         held = Allocation.objects.filter(lease__in=gangs, released_at=None, leaving_since=None)
         nodes = held.values_list("lease").annotate(Count("gpu__node", distinct=True)) if gangs else ()
         pods = dict(nodes)
     return {
-        pk: Standing(generation, S(state), pods.get(pk, 1), bool(conditions))
-        for pk, generation, state, _, conditions in found
+        pk: Standing(generation, S(state), pods.get(pk, 1), bool(conditions), progress.get("text", ""))
+        for pk, generation, state, _, conditions, progress in found
     }
 
 
@@ -113,7 +114,9 @@ def _seen(cluster: Cluster, pods_of: Mapping[str, int], now: datetime) -> dict[s
         elif silent & {pod.spec.node_name for pod in pods[name]}:
             found[name] = Observation(Seen.LOST)
         else:
-            found[name] = observe(pods[name], ranks=pods_of[name], now=now)
+            seen = observe(pods[name], ranks=pods_of[name], now=now)
+            unplaced = seen.seen is Seen.PENDING and not all(pod.spec.node_name for pod in pods[name])
+            found[name] = Observation(Seen.PENDING) if unplaced else seen
     return found
 
 

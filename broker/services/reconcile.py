@@ -57,7 +57,7 @@ def step(lease_id: str, tenant_id: str, *, now: datetime) -> None:
     if order is not None:
         _work(lease, order, now)
     elif lease.state == S.QUEUED:
-        placing.serve(pool_of(lease.offering), now=now, hinted=True)
+        placing.serve(pool_of(lease.offering), now=now, upto=lease_id)
         with as_tenant(tenant_id):
             placed = Lease.objects.filter(pk=lease_id, state=S.PROVISIONING, claimed_until=None).exists()
         if placed:

@@ -56,18 +56,18 @@ class Waiting:
         return self.offering_id, self.quantity, self.same_node
 
 
-def serve(pool: Pool, *, now: datetime, hinted: bool = False) -> int:
+def serve(pool: Pool, *, now: datetime, upto: str = "") -> int:
     """Place every waiting lease of a pool that fits, oldest first; return how many were placed.
 
-    `hinted` is whoever does so for the hint of one of them: those that came with it have hints of their own.
+    Whoever has the hint of one lease goes no further: those that came with it have hints of their own.
     """
     placed = 0
     hopeless: dict[Wants, str] = {}  # what found no place just now, and why: its like need not try
-    queue, impossible = waiting(pool), set[Shape]()
+    queue, impossible = waiting(pool, upto=upto), set[Shape]()
     for number, entry in enumerate(queue, 1):
         reason = hopeless.get(entry.wants)
         try:
-            if reason is None and _try(entry, hopeless, now, hinted):
+            if reason is None and _try(entry, hopeless, now, hinted=bool(upto)):
                 placed += 1
                 continue
         except UNREADABLE:  # one row that nobody foresaw must not halt the pool
@@ -102,7 +102,7 @@ def _hold_back(younger: Iterable[Waiting], *, behind: str) -> None:
             _say(lease_ids, reason)
 
 
-def _try(entry: Waiting, hopeless: dict[Wants, str], now: datetime, hinted: bool) -> bool:
+def _try(entry: Waiting, hopeless: dict[Wants, str], now: datetime, *, hinted: bool) -> bool:
     with as_tenant(entry.tenant_id):
         lease = Lease.objects.select_related("offering").filter(pk=entry.lease_id, state="queued").first()
         if lease is None:
@@ -117,14 +117,18 @@ def _try(entry: Waiting, hopeless: dict[Wants, str], now: datetime, hinted: bool
         return False
 
 
-def waiting(pool: Pool) -> list[Waiting]:
-    """Return a pool's queue, oldest first."""
+def waiting(pool: Pool, *, upto: str = "") -> list[Waiting]:
+    """Return a pool's queue, oldest first: all of it, or as far as one lease."""
     model, region = pool
     columns = ("id", "tenant_id", "offering_id", "quantity", "same_node", "since", "waits_for", "volume_id")
     with as_sweep():
-        queue = Lease.objects.filter(state="queued", offering__gpu_model=model, offering__region=region)
-        rows = queue.annotate(since=Coalesce("waits_since", "created_at")).order_by("since", "id")
-        return [Waiting(*row) for row in rows.values_list(*columns)[:BATCH]]
+        queued = Lease.objects.filter(state="queued", offering__gpu_model=model, offering__region=region)
+        rows = queued.annotate(since=Coalesce("waits_since", "created_at")).order_by("since", "id")
+        queue = [Waiting(*row) for row in rows.values_list(*columns)[:BATCH]]
+    if not upto:
+        return queue
+    ids = [entry.lease_id for entry in queue]
+    return queue[: ids.index(upto) + 1] if upto in ids else []  # it waits no longer: nor need anybody for it
 
 
 OLDER = """

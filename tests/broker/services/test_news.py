@@ -57,9 +57,11 @@ class Scene:
     def anchor(self, **meta: Any) -> None:
         self.sees("ConfigMap", "anchor", {"metadata": meta})
 
-    def pod(self, status: dict[str, Any], *, name: str = "p", rank: int = 0, **meta: Any) -> None:
+    def pod(
+        self, status: dict[str, Any], *, name: str = "p", rank: int = 0, node: str = "n01", **meta: Any
+    ) -> None:
         marks = {"labels": {"gpubroker.dev/rank": str(rank)}, **meta}
-        self.sees("Pod", name, {"metadata": marks, "spec": {"nodeName": "n01"}, "status": status})
+        self.sees("Pod", name, {"metadata": marks, "spec": {"nodeName": node}, "status": status})
 
     @property
     def state(self) -> str:
@@ -95,6 +97,29 @@ def test_what_it_is_at_is_written_once(scene: Scene) -> None:
     scene.pod({"phase": "Pending", "reason": "still"})
     assert fresh(scene.lease).version == version
     assert scene.rung == []
+
+
+def test_a_launch_reads_and_writes_its_lease_once_to_say_what_it_is_at_and_once_to_make_it_active(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+    tell = reconcile.told
+
+    def noted(*of: Any, now: Any) -> bool:
+        told.append(of[3].text)
+        return tell(*of, now=now)
+
+    monkeypatch.setattr(reconcile, "told", noted)
+    with as_tenant(scene.lease.tenant_id):
+        Lease.objects.filter(pk=scene.lease.pk).update(progress={})
+    scene.anchor()
+    scene.pod({"phase": "Pending"}, node="")  # the scheduler is about to say where, as it was told
+    scene.pod({"phase": "Pending"})
+    scene.pod({"phase": "Pending", "conditions": [{"type": "Initialized", "status": "True"}]})
+    scene.pod(RUNNING)
+    scene.pod({**RUNNING, "reason": "and well"})
+    assert told == ["pulling image", "readiness verified"]
+    assert (scene.state, scene.rung) == ("active", [])
 
 
 def test_a_pod_without_its_anchor_makes_nothing_active(scene: Scene) -> None:

@@ -319,7 +319,7 @@ def test_a_lease_that_left_the_queue_meanwhile_is_not_tried(
     lease = life.ask(home(), offering("card"))
     queue = placing.waiting(POOL)
     life.release(lease)
-    monkeypatch.setattr(placing, "waiting", lambda pool: queue)
+    monkeypatch.setattr(placing, "waiting", lambda pool, upto: queue)
     assert placing.serve(POOL, now=life.now) == 1
     assert held(lease) == []
 
@@ -375,6 +375,20 @@ def test_one_that_waited_already_is_rung_for_when_the_hint_of_another_places_it(
     life.hints.clear()
     reconcile.step(late.pk, late.tenant_id, now=life.now)
     assert rung_for(life, waiting) == 1
+
+
+def test_the_hint_of_one_lease_places_no_younger_one_and_none_at_all_once_it_is_placed(life: Life) -> None:
+    cards(1)
+    kestrel = home()
+    oldest, own, younger = (life.ask(kestrel, offering()) for _ in range(3))
+    assert placing.serve(POOL, now=life.now, upto=own.pk) == 2
+    assert [fresh(lease).state for lease in (oldest, own, younger)] == [
+        "provisioning",
+        "provisioning",
+        "queued",
+    ]
+    assert placing.serve(POOL, now=life.now, upto=own.pk) == 0
+    assert fresh(younger).state == "queued"
 
 
 def test_one_whose_own_hint_was_lost_is_found_by_the_sweep(life: Life) -> None:
