@@ -1,9 +1,16 @@
 """The long run's witness: from when to when a lease had a pod that ran, by what the cluster itself says of it."""
 
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, cast
 
-from tests.chaos.kubernetes_checks import Life, Witness
+import pytest
+
+from broker.domain.states import EndReason
+from tests.chaos.kubernetes_checks import OWN_WISH, Life, Witness, _late, let_go_too_late
+from tests.chaos.kubernetes_time import Jumps
+from tests.chaos.kubernetes_world import World
+from tests.world import alive, cards, home, offering
 
 LEASE, LIFE, BEGAN, ENDED = "lse_1", ("lse_1", 1), "2026-11-21T10:00:00Z", "2026-11-21T10:05:00Z"
 
@@ -86,3 +93,29 @@ def test_a_volume_that_two_mount_at_once_is_told_and_one_that_two_mount_in_turn_
     seen._see(running("d", claim="v-1", life=("lse_4", 1)))
     assert seen.written_twice == {"home/v-1"}
     assert not seen.twice
+
+
+@dataclass
+class Still:
+    """A world whose clock never jumped."""
+
+    jumps: Jumps = field(default_factory=Jumps)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("reason", "whose"), [(EndReason.BY_TENANT, [0, 60]), (EndReason.BY_OPERATOR, [1, 0])]
+)
+def test_what_is_charged_after_a_pods_end_is_told_by_whose_wish_it_ended(
+    reason: EndReason, whose: list[int]
+) -> None:
+    seen, world = witness(), cast(World, Still())
+    with alive() as life:
+        cards(1)
+        lease = life.lease(home("Kestrel"), offering())
+        seen.until[lease.pk, lease.generation] = life.now.replace(microsecond=0)
+        life.run(60)
+        assert [step.lease_id for step, _ in _late(world, seen)] == []
+        life.release(lease, reason)
+        late = [step for step, _ in _late(world, seen) if not step.cause.startswith(OWN_WISH)]
+        assert [len(late), let_go_too_late(world, seen)] == whose
