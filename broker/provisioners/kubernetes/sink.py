@@ -9,7 +9,7 @@ from broker.provisioners.kubernetes import objects
 from broker.provisioners.kubernetes.kinds import Kind
 from ports import clock
 
-MOMENT_S, MOST = 0.04, 500
+MOMENT_S, MOST = 0.05, 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Found:
 
 
 class Waiting:
-    """A sink that others empty in batches: a moment apart at least, at most so many at once.
+    """A sink that others empty in batches: of a moment at most, and at most so many at once.
 
     Of each object only what `kinds` reads of it is kept: the bytes it came in are many times that.
     """
@@ -31,7 +31,6 @@ class Waiting:
     def __init__(self, kinds: Mapping[Kind, type[Any]]) -> None:
         self._kinds = kinds
         self._queue: queue.Queue[Found] = queue.Queue(maxsize=10_000)  # a slow writer slows the readers
-        self._next_at = 0.0
 
     def begun(self, kind: Kind) -> None:
         self._queue.put(Found(kind, "BEGUN", [], 0))
@@ -52,17 +51,17 @@ class Waiting:
         return objects.narrow(item, self._kinds[kind])
 
     def batch(self, patience_s: float = 1.0) -> list[Found]:
-        """Return what has come; nothing when nothing comes for so long.
+        """Return what came within a moment of the first; nothing when nothing comes for so long.
 
-        What comes alone is returned at once, what comes in crowds once a moment: each batch costs a transaction.
+        A launch is five changes within a moment, and each batch costs a transaction.
         """
         try:
             found = [self._queue.get(timeout=patience_s)]
         except queue.Empty:
             return []
-        if self._queue.qsize() < MOST and (early := self._next_at - clock.monotonic()) > 0:
-            clock.sleep(early)  # to be woken for each of them would cost more than all of them
-        self._next_at, many = clock.monotonic() + MOMENT_S, max(len(found[0].items), 1)
+        if self._queue.qsize() < MOST:
+            clock.sleep(MOMENT_S)  # to be woken for each of them would cost more than all of them
+        many = max(len(found[0].items), 1)
         while many < MOST:
             try:
                 found.append(self._queue.get_nowait())

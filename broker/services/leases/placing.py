@@ -24,7 +24,7 @@ BATCH = 5000
 # From then on younger leases of the pool wait behind it, so that a large gang lands at last: if it can.
 PATIENCE = timedelta(hours=1)
 LOOK_AGAIN = timedelta(seconds=10)
-COMING = timedelta(seconds=3)  # how long the hint of a lease that nobody looked at yet may be on its way
+COMING = timedelta(seconds=30)  # how long the hint of a lease that nobody looked at yet may be on its way
 GUARDS = {"one_lease_per_place", "one_isolation_per_card", "no_strangers_on_a_soft_card"}
 AS_IT_STANDS = ["state", "seq", "at", "generation", "version", "max_duration_s", "end_date", "quota_uses"]
 # What the database cannot take or give back: about one lease, unlike a lost connection, which ends the run.

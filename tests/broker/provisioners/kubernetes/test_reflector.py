@@ -185,22 +185,19 @@ def test_what_waits_is_handed_over_in_batches() -> None:
     assert len(waiting.batch()) == 500
 
 
-def test_what_comes_alone_is_handed_over_at_once_and_a_crowd_once_a_moment(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    naps: list[float] = []
-    moment = [100.0]
-    monkeypatch.setattr(sink.clock, "monotonic", lambda: moment[0])
-    monkeypatch.setattr(sink.clock, "sleep", lambda seconds: naps.append(round(seconds, 3)))
-    waiting = Waiting({POD: objects.Pod})
+def test_a_crowd_is_waited_for_once_and_not_at_all_when_it_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    waiting, naps = Waiting({POD: objects.Pod}), []
+
+    def nap(seconds: float) -> None:
+        naps.append(seconds)
+        waiting.heard(POD, 2)
+        waiting.heard(POD, 3)
+
+    monkeypatch.setattr(sink.clock, "sleep", nap)
     waiting.heard(POD, 1)
-    assert len(waiting.batch()) == 1
-    assert naps == []
-    moment[0] += 0.01
-    waiting.heard(POD, 2)
-    assert len(waiting.batch()) == 1
-    assert naps == [0.03]
+    assert [found.version for found in waiting.batch()] == [1, 2, 3]
+    assert naps == [sink.MOMENT_S]
     for number in range(501):
         waiting.heard(POD, number)
     assert len(waiting.batch()) == 500
-    assert naps == [0.03]  # enough for a batch waits for nothing
+    assert len(naps) == 1
