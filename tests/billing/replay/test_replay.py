@@ -1,6 +1,8 @@
 """A whole replay of a small trace: everything accounted for, and the same every time."""
 
+import itertools
 import json
+from datetime import timedelta
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,8 @@ from django.db import transaction
 
 from broker.domain.states import LeaseState
 from broker.models import Lease
+from ports import clock
+from ports.clock import DatabaseClock
 from tenants.services.walls import as_sweep
 
 HEAD = "created,scheduled,deleted,num_gpu,gpu_milli\n"
@@ -72,6 +76,19 @@ def test_the_same_seed_gives_the_same_report_byte_for_byte(tmp_path: Path) -> No
             transaction.set_rollback(True)
         reports.append((tmp_path / name / "out" / "replay.json").read_bytes())
     assert reports[0] == reports[1]
+
+
+def test_how_long_this_machine_takes_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    digests = set()
+    for length_s in (0, 3):
+        now, passed = clock.now(), itertools.count(step=length_s)
+        monkeypatch.setattr(
+            DatabaseClock, "now", lambda _, now=now, passed=passed: now + timedelta(seconds=next(passed))
+        )
+        with transaction.atomic():
+            digests.add(replay(tmp_path, fleet="3xH100-80GB", tenants=3)["digest"])
+            transaction.set_rollback(True)
+    assert len(digests) == 1
 
 
 def test_another_seed_gives_the_requests_to_other_tenants(tmp_path: Path) -> None:
