@@ -90,6 +90,11 @@ def is_deleted_by_the_switch(away: Away, lease: Lease) -> datetime:
     return datetime.fromisoformat(away.api.get(anchor)["metadata"]["deletionTimestamp"])
 
 
+def runs_into_its_deadline(away: Away, lease: Lease) -> datetime:
+    away.api.patch(away.one("/apis/batch/v1/jobs", lease), {"spec": {"activeDeadlineSeconds": 1}})
+    return away.finished(lease)
+
+
 def loses_its_anchor(away: Away, lease: Lease) -> datetime:
     away.api.delete(away.one(ANCHORS, lease), {"propagationPolicy": "Background"})
     return away.finished(lease)
@@ -106,6 +111,7 @@ ENDS: dict[str, tuple[dict[str, Any], Callable[[Away, Lease], datetime], str]] =
         ends_by_itself,
         "by_tenant",
     ),
+    "deadline": ({"workload": "batch", "command": "x"}, runs_into_its_deadline, "by_tenant"),
     "evicted": ({}, is_evicted, "device_lost"),
     "unpaid": ({}, is_deleted_by_the_switch, "device_lost"),
     "unpaid and slow": ({"image": f"{ACTS}:hang-1s"}, is_deleted_by_the_switch, "device_lost"),
