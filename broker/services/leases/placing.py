@@ -24,7 +24,6 @@ BATCH = 5000
 # From then on younger leases of the pool wait behind it, so that a large gang lands at last: if it can.
 PATIENCE = timedelta(hours=1)
 LOOK_AGAIN = timedelta(seconds=10)
-COMING = timedelta(seconds=30)  # how long the hint of a lease that nobody looked at yet may be on its way
 GUARDS = {"one_lease_per_place", "one_isolation_per_card", "no_strangers_on_a_soft_card"}
 AS_IT_STANDS = ["state", "seq", "at", "generation", "version", "max_duration_s", "end_date", "quota_uses"]
 # What the database cannot take or give back: about one lease, unlike a lost connection, which ends the run.
@@ -108,9 +107,9 @@ def _try(entry: Waiting, hopeless: dict[Wants, str], now: datetime, *, hinted: b
         if lease is None:
             return True  # somebody was faster: it waits no longer
         if place(lease, now=now):
-            if not hinted or entry.waits_for or now - entry.since > COMING:
+            if not hinted or entry.waits_for:
                 doorbell.ring("broker.step", lease.pk, tenant_id=lease.tenant_id, now=now)
-            # else the hint with which it came into the queue is on its way, and goes on with it
+            # else nobody has looked at it: the hint with which it came is on its way, and goes on with it
             return True
         if lease.generation == 1 and not lease.volume_id:  # others are choosier than their like
             hopeless[entry.wants] = lease.waits_for

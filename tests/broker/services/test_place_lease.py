@@ -361,16 +361,12 @@ def test_each_of_several_that_come_at_once_is_looked_at_by_its_own_hint_and_by_n
     assert {fresh(lease).state for lease in (first, second, third)} == {"active"}
 
 
-@pytest.mark.parametrize(("said", "ago_s"), [("Waits for one free slice.", 0), ("", 31)])
-def test_one_that_waited_already_is_rung_for_when_the_hint_of_another_places_it(
-    life: Life, said: str, ago_s: int
-) -> None:
+def test_one_that_waited_already_is_rung_for_when_the_hint_of_another_places_it(life: Life) -> None:
     cards(1)
     kestrel = home()
     waiting = life.ask(kestrel, offering())
     with as_tenant(waiting.tenant_id):
-        Lease.objects.filter(pk=waiting.pk).update(waits_for=said)
-    life.clock.at += timedelta(seconds=ago_s)
+        Lease.objects.filter(pk=waiting.pk).update(waits_for="Waits for one free slice.")
     late = life.ask(kestrel, offering())
     life.hints.clear()
     reconcile.step(late.pk, late.tenant_id, now=life.now)
