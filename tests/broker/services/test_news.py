@@ -275,3 +275,12 @@ def test_what_a_worker_is_just_taking_down_is_left_to_it(life: Life) -> None:
     where = scene.lease.tenant_id
     assert not reconcile.told("lse_unknown", where, 1, ready, now=life.now)
     assert not reconcile.told(scene.lease.pk, where, scene.lease.generation, ready, now=life.now)
+
+
+def test_what_a_lease_is_at_already_is_not_written_again(scene: Scene) -> None:
+    at = Observation(Seen.PENDING, "pulling image")
+    where, generation = scene.lease.tenant_id, scene.lease.generation
+    assert reconcile.told(scene.lease.pk, where, generation, at, now=scene.life.now)
+    version = fresh(scene.lease).version
+    assert reconcile.told(scene.lease.pk, where, generation, at, now=scene.life.now)
+    assert fresh(scene.lease).version == version
