@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from django.db import transaction
 from django.db.models import F
@@ -29,6 +29,7 @@ BASTION = re.compile(rf"(?=.{{1,190}}\Z){LABEL}(?:\.{LABEL})*(?::[1-9]\d{{0,4}})
 FEW = 8  # cards: a machine may vanish unasked
 AT_ONCE = 50  # nodes
 NewCard = tuple[Gpu, CardFound]
+Row = TypeVar("Row", Gpu, Node)
 
 
 @transaction.atomic
@@ -166,7 +167,7 @@ def take_inventory(cluster: Cluster, found: Iterable[NodeFound], *, now: datetim
             told = reported[node.name]
             new += _take(node, cards, told.cards, now)
             problems += [f"{node.name}: {problem}" for problem in told.problems]
-        Gpu.objects.bulk_create([card for card, _ in new])
+        Gpu.objects.bulk_create(_in_order([card for card, _ in new]))
         for card, found_card in new:
             _judge(card, found_card, now)
     return problems
@@ -201,7 +202,15 @@ def _nodes(cluster: Cluster, reported: Iterable[str], now: datetime) -> list[Nod
     """Return all nodes of a cluster, those among them that are new to us."""
     there = list(Node.objects.filter(cluster=cluster).order_by("name"))
     new = sorted(set(reported) - {node.name for node in there})
-    return there + Node.objects.bulk_create(Node(cluster=cluster, name=name, state_since=now) for name in new)
+    made = [Node(cluster=cluster, name=name, state_since=now) for name in new]
+    return there + Node.objects.bulk_create(_in_order(made))
+
+
+def _in_order(rows: list[Row]) -> list[Row]:
+    """Give rows of one moment their ids in their own order: among equal cards the one with the first id is taken."""
+    for row, pk in zip(rows, sorted(row.pk for row in rows), strict=True):
+        row.pk = pk
+    return rows
 
 
 def _groups(nodes: list[Node]) -> Iterator[list[Node]]:

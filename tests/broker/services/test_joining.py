@@ -11,7 +11,7 @@ from broker.domain.states import Isolation
 from broker.models import Cluster, ClusterCredential, Gpu, Node
 from broker.provisioners.kubernetes.inventory import CardFound, Cut, NodeFound
 from broker.services import joining
-from ports import seal
+from ports import ids, seal
 from tenants.models.audit import AuditEvent
 from tenants.services.refusals import Invalid, Stale
 from tenants.services.walls import as_staff
@@ -64,6 +64,20 @@ def test_what_a_node_reports_becomes_inventory_once(cluster: Cluster) -> None:
     assert (fixed.uuid, fixed.layout_policy) == (f"{node.pk}/0", "fixed")
     assert fixed.fixed_layout == [{"profile": "card", "start": 0, "size": 8, "isolation": "device"}]
     assert (dynamic.uuid, dynamic.layout_policy, dynamic.version) == ("GPU-real", "dynamic", 1)
+
+
+def test_cards_of_one_moment_have_their_ids_in_their_own_order(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Among equal cards the one with the first id is sold first: chance is not to decide that."""
+    monkeypatch.setattr(ids.clock, "milliseconds", lambda: 1_800_000_000_000)
+    found = [
+        NodeFound(f"n{node}", tuple(card(index, uuid="") for index in range(8)), ()) for node in range(4)
+    ]
+    joining.take_inventory(cluster, found, now=NOW)
+    assert [node.name for node in Node.objects.order_by("id")] == ["n0", "n1", "n2", "n3"]
+    places = Gpu.objects.order_by("id").values_list("node__name", "index")
+    assert list(places) == [(f"n{node}", index) for node in range(4) for index in range(8)]
 
 
 def test_a_card_that_was_cut_anew_has_its_new_places(cluster: Cluster) -> None:
