@@ -10,7 +10,7 @@ from broker.domain.states import EndReason
 from tests.chaos.kubernetes_checks import OWN_WISH, Life, Witness, _late, let_go_too_late
 from tests.chaos.kubernetes_time import Jumps
 from tests.chaos.kubernetes_world import World
-from tests.world import alive, cards, home, offering
+from tests.world import alive, cards, fresh, home, offering
 
 LEASE, LIFE, BEGAN, ENDED = "lse_1", ("lse_1", 1), "2026-11-21T10:00:00Z", "2026-11-21T10:05:00Z"
 
@@ -113,9 +113,14 @@ def test_what_is_charged_after_a_pods_end_is_told_by_whose_wish_it_ended(
     with alive() as life:
         cards(1)
         lease = life.lease(home("Kestrel"), offering())
-        seen.until[lease.pk, lease.generation] = life.now.replace(microsecond=0)
-        life.run(60)
+        brief = life.lease(home("Merlin"), offering())
+        for each in (lease, brief):
+            seen.until[each.pk, each.generation] = life.now.replace(microsecond=0) - timedelta(hours=1)
+        life.release(brief, reason)  # it was active for no second
         assert [step.lease_id for step, _ in _late(world, seen)] == []
+        since = fresh(lease).active_at
+        assert since
+        life.clock.at = since + timedelta(seconds=60)
         life.release(lease, reason)
         late = [step for step, _ in _late(world, seen) if not step.cause.startswith(OWN_WISH)]
         assert [len(late), let_go_too_late(world, seen)] == whose
