@@ -1,47 +1,60 @@
 """A lease as its provisioner sees it."""
 
 from datetime import timedelta
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from django.conf import settings
 from django.utils.crypto import salted_hmac
 
 from broker.domain.gpu_models import NOTIONAL_GRID
-from broker.models import Allocation, Lease
+from broker.models import Lease
 from broker.provisioners.base import Kept, Order, Slice, order_name
 from broker.services.leases import growing
+from ports import database
 
 TOKEN_LENGTH = 40
 
 
+# Read at every look at a lease: planned once, where five joins take longer to plan than to run.
+HELD = """
+SELECT a.gpu_id, a.profile, lower(a.placement), upper(a.placement), g.uuid, m.memory_grid, m.memory_gb,
+       n.id, n.name, c.id, c.domain, c.door, c.frozen, c.provisioner
+  FROM broker_allocation a
+  JOIN broker_gpu g ON g.id = a.gpu_id
+  JOIN broker_gpumodel m ON m.name = g.gpu_model_id
+  JOIN broker_node n ON n.id = g.node_id
+  JOIN broker_cluster c ON c.id = n.cluster_id
+ WHERE a.lease_id = %s AND a.generation = %s::integer AND a.released_at IS NULL
+ ORDER BY a.gpu_id, a.placement
+"""
+
+
 class _Held(NamedTuple):
-    """What an order tells of one held place: an order is written at every look, and rows are cheaper than models."""
+    """What an order tells of one held place."""
 
     gpu_id: str
     profile: str
-    placement: Any
-    gpu__uuid: str
-    gpu__node_id: str
-    gpu__node__name: str
-    gpu__gpu_model__memory_grid: int | None
-    gpu__gpu_model__memory_gb: int
-    gpu__node__cluster_id: str
-    gpu__node__cluster__domain: str
-    gpu__node__cluster__door: str
-    gpu__node__cluster__frozen: str
-    gpu__node__cluster__provisioner: str
+    start: int
+    end: int
+    uuid: str
+    grid: int
+    memory_gb: int
+    node_id: str
+    host: str
+    cluster: str
+    domain: str
+    door: str
+    frozen: str
+    provisioner: str
 
 
 def order_of(lease: Lease, *, generation: int | None = None) -> Order:
     """Load what the provisioner must know of a generation of a lease, the present one unless told; one query."""
     generation = generation or lease.generation
-    held = [
-        _Held(*row)
-        for row in Allocation.objects.filter(lease=lease, generation=generation, released_at=None)
-        .order_by("gpu_id", "placement")
-        .values_list(*_Held._fields)
-    ]
-    cluster = held[0] if held else None
+    with database.prepared() as cursor:
+        cursor.execute(HELD, [lease.pk, generation])
+        held = [_Held(*row) for row in cursor.fetchall()]
+    place = held[0] if held else None
     soon = timedelta(seconds=settings.PROVISION_TIMEOUT_S)  # its time runs from when it is active
     return Order(
         name=order_name(lease.pk, generation),
@@ -55,11 +68,11 @@ def order_of(lease: Lease, *, generation: int | None = None) -> Order:
         ssh_keys=tuple(lease.ssh_keys),
         access_token=access_token(lease.pk),
         slices=tuple(_slice(each) for each in held),
-        cluster=cluster.gpu__node__cluster_id if cluster else "",
-        domain=cluster.gpu__node__cluster__domain if cluster else "",
-        door=cluster.gpu__node__cluster__door if cluster else "",
-        frozen=cluster.gpu__node__cluster__frozen if cluster else "",
-        provisioner=cluster.gpu__node__cluster__provisioner if cluster else "",
+        cluster=place.cluster if place else "",
+        domain=place.domain if place else "",
+        door=place.door if place else "",
+        frozen=place.frozen if place else "",
+        provisioner=place.provisioner if place else "",
         tenant_id=lease.tenant_id,
         project_id=lease.project_id,
         gpu_model=lease.offering.gpu_model_id,
@@ -78,17 +91,16 @@ def _kept(lease: Lease) -> Kept | None:
 
 
 def _slice(held: _Held) -> Slice:
-    start = held.placement.lower
     return Slice(
-        held.gpu__node_id,
+        held.node_id,
         held.gpu_id,
         held.profile,
-        start,
-        held.placement.upper - start,
-        host=held.gpu__node__name,
-        uuid=held.gpu__uuid,
-        grid=held.gpu__gpu_model__memory_grid or NOTIONAL_GRID,
-        memory_gb=held.gpu__gpu_model__memory_gb,
+        held.start,
+        held.end - held.start,
+        host=held.host,
+        uuid=held.uuid,
+        grid=held.grid or NOTIONAL_GRID,
+        memory_gb=held.memory_gb,
     )
 
 
