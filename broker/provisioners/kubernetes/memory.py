@@ -7,8 +7,8 @@ What is not among them proves nothing: that something is gone is only ever said 
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
-import msgspec
 from django.db.models import Q
 
 from broker.models import ClusterObject
@@ -17,11 +17,23 @@ from broker.provisioners.kubernetes import labels
 from broker.provisioners.kubernetes.finding import Found, anchor_ref, is_ours
 from broker.provisioners.kubernetes.kinds import CONFIG_MAP, NODE, POD
 from broker.provisioners.kubernetes.nodes import silent
-from broker.provisioners.kubernetes.objects import Node, Pod, Thing
+from broker.provisioners.kubernetes.objects import Node, Pod, Thing, read
 from broker.provisioners.kubernetes.pulse import pulse_ref
 from broker.provisioners.kubernetes.spec import LeaseSpec
+from ports import database
 
 FRESH = timedelta(seconds=20)  # four pulses
+# Read at every look at a lease: each part one look into an index, whatever the planner knows of the table.
+OF_ORDER = """
+SELECT kind, order_name, seen_at, body::text FROM broker_clusterobject
+ WHERE cluster_id = %(cluster)s AND order_name = %(order)s
+ UNION ALL
+SELECT kind, order_name, seen_at, body::text FROM broker_clusterobject
+ WHERE cluster_id = %(cluster)s AND kind = %(node)s AND namespace = '' AND name = ANY(%(hosts)s::text[])
+ UNION ALL
+SELECT kind, order_name, seen_at, body::text FROM broker_clusterobject
+ WHERE cluster_id = %(cluster)s AND kind = %(anchor)s AND namespace = %(namespace)s AND name = %(pulse)s
+"""
 
 
 @dataclass(frozen=True)
@@ -37,6 +49,7 @@ class Memory:
     """The rows of one cluster's agent."""
 
     def __init__(self, cluster_id: str, installation: str) -> None:
+        self._cluster = cluster_id
         self._rows = ClusterObject.objects.filter(cluster=cluster_id)
         self._installation = installation
         ref = pulse_ref(cluster_id)
@@ -49,18 +62,15 @@ class Memory:
 
     def of_order(self, spec: LeaseSpec, *, now: datetime) -> Remembered | None:
         """Return what is known of one generation; one query. None when that is too old to be believed."""
-        name = order_name(spec.lease_id, spec.generation)
-        nodes = Q(kind=NODE.name, namespace="", name__in=spec.nodes)
-        rows = self._rows.filter(Q(order_name=name) | nodes | self._pulse)
         at, anchor, pods, hosts = None, None, [], {}
-        for kind, mine, seen_at, body in rows.values_list("kind", "order_name", "seen_at", "body"):
+        for kind, mine, seen_at, body in self._read(spec):
             if kind == POD.name:
-                pods.append(msgspec.convert(body, Pod))
+                pods.append(read(body, Pod))
             elif kind == NODE.name:
-                node = msgspec.convert(body, Node)
+                node = read(body, Node)
                 hosts[node.metadata.name] = node
             elif mine:
-                anchor = msgspec.convert(body, Thing)
+                anchor = read(body, Thing)
             else:
                 at = seen_at
         if at is None or now - at >= FRESH:
@@ -69,6 +79,21 @@ class Memory:
             anchor = None
         found = Found(anchor_ref(spec), anchor, tuple(pods))
         return Remembered(at, found, silent(spec.nodes, hosts, {}) is None)
+
+    def _read(self, spec: LeaseSpec) -> list[tuple[str, str, datetime, bytes]]:
+        ref = pulse_ref(self._cluster)
+        values: dict[str, Any] = {
+            "cluster": self._cluster,
+            "order": order_name(spec.lease_id, spec.generation),
+            "node": NODE.name,
+            "hosts": list(spec.nodes),
+            "anchor": CONFIG_MAP.name,
+            "namespace": ref.namespace,
+            "pulse": ref.name,
+        }
+        with database.prepared() as cursor:
+            cursor.execute(OF_ORDER, values)
+            return [(kind, mine, at, body.encode()) for kind, mine, at, body in cursor.fetchall()]
 
     def names(self, *, now: datetime) -> list[str] | None:
         """Name every order of this installation that something is there of; None when nobody knows."""
