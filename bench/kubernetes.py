@@ -76,7 +76,7 @@ class Bench:
         print(installation.join(plane, processes, name=CLUSTER, region=REGION), file=sys.stderr)
         installation.sell(CLUSTER, 8 * size.nodes)
         self.offering = installation.offering("1g.10gb", REGION)
-        self.tenants = [installation.tenant(processes) for _ in range(size.held // A_PROJECT_HOLDS + 1)]
+        self.tenants = [installation.tenant(processes) for _ in range(size.held // A_PROJECT_HOLDS + 2)]
         self._turn = cycle(self.tenants)
 
     def alone(self) -> None:
