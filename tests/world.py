@@ -20,6 +20,7 @@ from billing.services.payments import collecting
 from broker.domain.states import EndReason, LeaseState
 from broker.models import Allocation, Gpu, Lease, Node, NodeState, Offering, OfferingState, Transition, Volume
 from broker.services import catalogue, inventory, orphans, reconcile
+from broker.services.events import HORIZON
 from broker.services.inventory import Rack
 from broker.services.layouts import planning, stepping
 from broker.services.leases import ending, leaving, placing, stopping
@@ -38,9 +39,7 @@ OPERATOR = Actor("staff", "usr_operator", "operator@example.org")
 MODEL, REGION = "H100-80GB", "eu-north"
 ONE_NODE = Rack("north-1", REGION, MODEL, nodes=1)
 _numbers = itertools.count(1)
-SETTLED = """
-SELECT coalesce(max(xid), 0) < pg_snapshot_xmin(pg_current_snapshot())::text::bigint FROM broker_transition
-"""
+SETTLED = f"SELECT coalesce(max(xid), 0) < {HORIZON} FROM broker_transition"
 
 
 def fleet(*racks: Rack, now: datetime = NOW) -> None:
@@ -297,7 +296,7 @@ def held(lease: Lease) -> list[Allocation]:
 
 
 def settled(within_s: float = 5) -> None:
-    """Wait until no older transaction holds the newest event back: databases of other workers share the cluster."""
+    """Wait until no older transaction holds the newest event back."""
     ends = clock.monotonic() + within_s
     with connection.cursor() as cursor:
         while clock.monotonic() < ends:

@@ -13,21 +13,32 @@ from django.db import connection
 
 BATCH = 200
 
-AFTER = """
+# The oldest transaction that is open here: another database of the same server may keep one open for hours. One
+# that ended since our snapshot was taken has no lock left and counts as open, for its rows are not in the snapshot.
+HORIZON = """(
+SELECT coalesce(min(open.xid::text::bigint), pg_snapshot_xmax(pg_current_snapshot())::text::bigint)
+  FROM pg_snapshot_xip(pg_current_snapshot()) AS open (xid)
+ WHERE NOT EXISTS (
+       SELECT FROM pg_locks held JOIN pg_stat_activity holder ON holder.pid = held.pid
+        WHERE held.locktype = 'transactionid' AND held.mode = 'ExclusiveLock' AND held.granted
+          AND held.transactionid = open.xid::xid
+          AND holder.datid <> (SELECT oid FROM pg_database WHERE datname = current_database())))
+"""
+AFTER = f"""
 SELECT t.xid, t.position, t.at, t.recorded_at, t.lease_id, l.name, t.seq, t.generation, t.project_id,
        t.offering_id, t.before, t.after, t.reason, t.cause,
        CASE t.actor_kind WHEN 'staff' THEN 'an operator' ELSE t.actor_label END
   FROM broker_transition t JOIN broker_lease l ON l.id = t.lease_id
  WHERE t.tenant_id = %(tenant)s AND (t.xid, t.position) > (%(xid)s, %(position)s)
-   AND t.xid < pg_snapshot_xmin(pg_current_snapshot())::text::bigint
+   AND t.xid < {HORIZON}
    AND (%(within)s::text[] IS NULL OR t.project_id IN (
         SELECT id FROM tenants_project WHERE path::text[] && %(within)s::text[]))
  ORDER BY t.xid, t.position LIMIT %(limit)s
 """
-LATEST = """
+LATEST = f"""
 SELECT coalesce(max(xid), 0), coalesce(max(position), 0) FROM (
   SELECT xid, position FROM broker_transition
-   WHERE tenant_id = %(tenant)s AND xid < pg_snapshot_xmin(pg_current_snapshot())::text::bigint
+   WHERE tenant_id = %(tenant)s AND xid < {HORIZON}
    ORDER BY xid DESC, position DESC LIMIT 1) newest
 """
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import psycopg
 import pytest
 from django.conf import settings as django_settings
 from django.db import connections, transaction
@@ -16,10 +17,13 @@ from django.test import Client
 
 from broker.domain.states import EndReason
 from broker.models import Lease
+from broker.services import events
+from broker.services.events import Position
 from broker.services.leases import ending
 from broker.services.leases.request import Wanted, request
 from config import events as stream
 from config.events import Stream
+from deploy.embedded.roles import WEB
 from ports import clock, doorbell
 from tenants.domain.roles import Role
 from tenants.models import ApiToken, Member, Quota, ServiceAccount
@@ -238,6 +242,18 @@ def test_what_is_not_committed_yet_holds_back_what_comes_after_it(kestrel: Home)
     run(both())
     assert first.seen == []
     assert [event["name"] for event in second.seen] == ["slow", "slow", "quick", "quick"]
+
+
+def test_what_is_open_in_another_database_of_the_server_holds_nothing_back(
+    kestrel: Home, own_database: OwnDatabase
+) -> None:
+    with psycopg.connect(own_database.server.login(WEB, "postgres")) as elsewhere:
+        elsewhere.execute("SELECT pg_current_xact_id()")
+        lease = ask(kestrel, wait=False)
+        with as_tenant(kestrel.tenant.pk):
+            seen = events.after(Position(), tenant_id=kestrel.tenant.pk)
+            assert [event.lease_id for event in seen] == [lease.pk] * 2
+            assert events.latest(tenant_id=kestrel.tenant.pk) == seen[-1].position
 
 
 def test_who_comes_without_an_id_starts_at_the_present(kestrel: Home) -> None:
