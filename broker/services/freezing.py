@@ -13,6 +13,7 @@ from django.db.models import F
 
 from broker.models import Cluster, ClusterObject, ClusterWatch
 from broker.services.volumes import keeping
+from ports import doorbell
 from tenants.services import audit
 from tenants.services.actors import Actor
 
@@ -35,13 +36,15 @@ def is_frozen(cluster_id: str) -> bool:
 def thaw(cluster: Cluster, *, why: str, actor: Actor, now: datetime) -> None:
     """Take a cluster as it is now; what we remember of it is forgotten, and whoever follows it looks anew.
 
-    Of leases the sweep finds what an old state brought back. Of volumes nobody looks for what was deleted.
+    What an old state brought back of leases that are over may write to volumes that others have now: it is looked for
+    at once. Of volumes nobody looks for what was deleted.
     """
     ClusterObject.objects.filter(cluster=cluster).delete()
     ClusterWatch.objects.filter(cluster=cluster).delete()
     Cluster.objects.filter(pk=cluster.pk).update(
         frozen="", uid="", silent_since=None, silent_why="", version=F("version") + 1
     )
+    doorbell.ring("broker.sweep_all", "", now=now)
     keeping.delete_again(cluster, now=now)
     audit.record(
         "cluster.thaw",

@@ -78,6 +78,7 @@ def test_a_list_older_than_what_was_seen_freezes_the_cluster_and_ends_nothing(
     assert "an older state" in Cluster.objects.get().frozen
     agent.follow(lambda: True)  # ends by itself: whoever follows it begins anew
     freezing.thaw(Cluster.objects.get(), why="looked", actor=OPERATOR, now=life.now)
+    assert "broker.sweep_all" in [hint[2] for hint in life.hints]  # what came back goes before others come
     assert not ClusterObject.objects.exists()
     assert not ClusterWatch.objects.exists()
     assert not freezing.is_frozen(agent.cluster.pk)
