@@ -77,6 +77,7 @@ class Agent:
         self._unknown = followed.keys() - {POD, CONFIG_MAP}  # what inventory needs and we have not listed yet
         self._listing: dict[Kind, set[Place]] = {}  # what the pages of a list held so far
         self._written: dict[Kind, dict[Place, int]] = {kind: {} for kind in followed}  # a digest of each row
+        self._watches: set[int] = set()
         self.frozen = False  # it is no longer the cluster we knew: whoever follows it begins anew
         self._over = False
         self._beaten = self.way.reached()  # the version of the latest pulse is later, always
@@ -118,7 +119,7 @@ class Agent:
             self._kubeconfig, self._uid = kubeconfig_of(self.cluster.pk), self.way.uid()
             if self._suspicion:
                 self._freeze(self._suspicion)
-            self.frozen = self.frozen or freezing.is_frozen(self.cluster.pk)
+            self.frozen = self.frozen or freezing.is_frozen(self.cluster.pk) or self._is_forgotten()
             self._bring_back(clock.now())
         if moment >= self._inventory_at:
             self._inventory_at = moment + INVENTORY_S
@@ -214,6 +215,12 @@ class Agent:
     def _reached(self, kind: Kind) -> int:
         watch = ClusterWatch.objects.filter(cluster=self.cluster, kind=kind.name).first()
         return watch.version if watch else 0
+
+    def _is_forgotten(self) -> bool:
+        """Tell whether rows of ours were thrown away: a cluster that froze and thawed since we looked last."""
+        before = self._watches
+        self._watches = set(ClusterWatch.objects.filter(cluster=self.cluster).values_list("pk", flat=True))
+        return not before <= self._watches
 
     def _freeze(self, why: str) -> None:
         freezing.freeze(self.cluster.pk, why)

@@ -16,12 +16,12 @@ from broker.provisioners.kubernetes.kinds import CONFIG_MAP, NODE, POD, Kind
 from broker.provisioners.kubernetes.objects import Meta, Raw, Thing
 from broker.provisioners.kubernetes.pulse import BEATS
 from broker.provisioners.kubernetes.sink import Found
-from broker.services import catalogue, following, joining
+from broker.services import catalogue, following, freezing, joining
 from broker.services.following import FOLLOWED, SLICES, Agent
 from ports import clock
 from tests.broker.provisioners.kubernetes.conftest import serve as serve
 from tests.broker.provisioners.kubernetes.wire import Say, Serve, Wire, refused
-from tests.world import OPERATOR, Life, cards
+from tests.world import NOW, OPERATOR, Life, cards
 
 WAY = {
     "clusters": [{"name": "cluster", "cluster": {"server": "https://one.example"}}],
@@ -350,6 +350,19 @@ def test_a_pulse_in_another_cluster_or_an_older_state_freezes_it(agent: Agent, s
     assert agent.frozen
     assert "an older state" in Cluster.objects.get().frozen
     agent.turn(0)  # nothing is due
+
+
+def test_who_missed_that_its_cluster_froze_and_thawed_begins_anew(agent: Agent, serve: Serve) -> None:
+    through(agent, serve)
+    agent.absorb([found(POD, "BEGUN"), found(POD, "PAGED", pod()), found(POD, "LISTED")], now=NOW)
+    agent.turn(0)
+    assert not agent.frozen
+    freezing.freeze(agent.cluster.pk, "an operator says so")
+    freezing.thaw(agent.cluster, why="it is well", actor=OPERATOR, now=NOW)
+    agent.absorb([found(POD, "MODIFIED", pod(version=12))], now=NOW)  # and what it knows is not written again
+    agent._return_at = 0.0
+    agent.turn(0)
+    assert agent.frozen
 
 
 def test_it_sees_all_only_while_every_watch_is_open(agent: Agent) -> None:
