@@ -60,7 +60,7 @@ def work(desk: Desk) -> None:
 
 def test_what_is_due_is_paid_with_one_button(desk: Desk, october: Invoice) -> None:
     before = page(desk, october)
-    assert "€1.00 due. It is collected by itself within a minute, or now. Pay now" in before
+    assert "€1.00 due. It is collected automatically within a minute, or now. Pay now" in before
     assert f"/invoices/{october.pk}/pay" in before
     waiting = desk.get(f"/invoices/{october.pk}/").content.decode()
     assert "every 2s" not in waiting
@@ -68,7 +68,7 @@ def test_what_is_due_is_paid_with_one_button(desk: Desk, october: Invoice) -> No
     assert "every 2s" in desk.get(f"/invoices/{october.pk}/").content.decode()
     work(desk)
     after = page(desk, october)
-    assert "€1.00 paid, 03:00. Collected when somebody asked for it; the gateway is only simulated" in after
+    assert "€1.00 paid, 03:00. Collected on request; the gateway is only simulated" in after
     assert "Paid by hand: €1.00, sim_" in after
     assert "Pay now" not in after
     assert "Paid 1 Nov 2026" in desk.read("/invoices/")
@@ -81,7 +81,7 @@ def test_a_declined_payment_says_why_and_may_be_tried_again(desk: Desk, october:
     work(desk)
     told = page(desk, october)
     assert "The payment of €1.00 was declined, 03:00." in told
-    assert "The card has not enough money on it. Tried again by itself: 2 Nov 03:00. Try again" in told
+    assert "The card has not enough money on it. Tried again automatically: 2 Nov 03:00. Try again" in told
     assert "Declined: The card has not enough money on it." in told
     press(desk, october)
     work(desk)
