@@ -5,8 +5,8 @@ from tests.controlplane.plane import ControlPlane
 from tests.controlplane.volumes import CLASS
 
 
-def claim(namespace: str) -> Object:
-    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "10Gi"}}}
+def claim(namespace: str, mode: str = "ReadWriteOnce") -> Object:
+    spec = {"accessModes": [mode], "resources": {"requests": {"storage": "10Gi"}}}
     metadata = {"name": "home", "namespace": namespace}
     return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec}
 
@@ -39,3 +39,18 @@ def test_a_volume_is_made_for_the_first_pod_outlives_it_and_goes_with_its_claim(
     api.delete(path)
     api.until_gone(path)
     api.until_gone(volume)
+
+
+def test_a_claim_of_one_pod_lets_the_next_wait_until_it_is_gone(
+    control_plane: ControlPlane, gpu_nodes: Nodes, namespace: str
+) -> None:
+    api, node = control_plane.api, gpu_nodes.add()
+    pods = f"/api/v1/namespaces/{namespace}/pods"
+    api.create(claim(namespace, "ReadWriteOncePod"))
+    api.create(using("first", namespace, node))
+    api.until(f"{pods}/first", lambda seen: seen["status"]["phase"] == "Running")
+    api.create(using("second", namespace, node))
+    waiting = api.until(f"{pods}/second", lambda seen: bool(seen["status"].get("conditions")))
+    assert "ReadWriteOncePod" in waiting["status"]["conditions"][0]["message"]
+    api.delete(f"{pods}/first")
+    api.until(f"{pods}/second", lambda seen: seen["status"]["phase"] == "Running")

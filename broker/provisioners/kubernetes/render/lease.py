@@ -101,8 +101,9 @@ def _secret(lease: LeaseSpec, runs: Program) -> Manifest:
 
 
 def _volume_claim(lease: LeaseSpec, volume: VolumeSpec) -> Manifest:
+    # Of one pod and not of one node: a cluster set back to an older state brings back pods that had the volume.
     spec: Manifest = {
-        "accessModes": ["ReadWriteMany" if volume.shared else "ReadWriteOnce"],
+        "accessModes": ["ReadWriteMany" if volume.shared else "ReadWriteOncePod"],
         "resources": {"requests": {"storage": f"{volume.size_gib}Gi"}},
     }
     if volume.storage_class:
