@@ -79,6 +79,7 @@ class Operator(BaseSettings):
         default="",
         pattern=r"^([A-Za-z_]\w*(\.[A-Za-z_]\w*)+)?$",
         description="The class that collects invoices; empty collects nothing, and people pay by transfer."
+        " Invoices from before it was set are never collected unasked."
         " `make run` takes `billing.gateways.simulated.SimulatedGateway`.",
     )
     share_soft_cards: bool = Field(

@@ -39,6 +39,9 @@ class Invoice(TenantOwned):
     refreshed_at = models.DateTimeField()
     finalized_at = models.DateTimeField(null=True)
     paid_at = models.DateTimeField(null=True)
+    collected = models.BooleanField(
+        default=False
+    )  # became final where payments are collected; else: by transfer
 
     class Meta:
         constraints = [

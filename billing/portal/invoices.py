@@ -31,6 +31,7 @@ LINE_HEADS = ["n", "project", "offering", "price_class", "leases", "unit_seconds
 @require_GET
 @page("billing.read")
 def invoices(request: PageRequest) -> HttpResponse:
+    require(request.roles, "billing.read")  # of the whole tenant: an invoice tells of every project
     listed = list(
         Invoice.objects.filter(tenant=request.tenant).select_related("period").order_by("-period__span")
     )
@@ -117,6 +118,7 @@ def pay(request: PageRequest, pk: str) -> HttpResponse:
 
 
 def invoice_of(request: PageRequest, pk: str) -> Invoice:
+    require(request.roles, "billing.read")
     found = Invoice.objects.filter(tenant=request.tenant, pk=pk).select_related("period").first()
     if found is None:
         raise Missing("There is no such invoice here.", fix="Look it up in the list of invoices.")

@@ -14,6 +14,7 @@ from billing.services.statements import statement
 from broker.domain.states import LeaseState
 from broker.models import Lease, StaleLease
 from broker.services.leases import ticks
+from ports import payments
 from tenants.models import Tenant
 from tenants.services import audit
 from tenants.services.actors import Actor
@@ -134,7 +135,8 @@ def _finalize(invoice: Invoice, month: BillingPeriod, now: datetime) -> None:
     series = InvoiceSeries.objects.select_for_update().get(series=month.label)
     invoice.series, invoice.number = series.series, series.next_number
     invoice.status, invoice.finalized_at = InvoiceStatus.FINALIZED, now
-    invoice.save(update_fields=["series", "number", "status", "finalized_at"])
+    invoice.collected = payments.gateway() is not None
+    invoice.save(update_fields=["series", "number", "status", "finalized_at", "collected"])
     InvoiceSeries.objects.filter(pk=series.pk).update(next_number=F("next_number") + 1)
     audit.record(
         "invoice.finalize",

@@ -24,6 +24,7 @@ class Stands:
     """How an invoice stands, and every attempt to collect it, the latest first."""
 
     how: Standing
+    unasked: bool = False  # whether it is collected without anybody asking
     attempts: Sequence[Payment] = ()
 
     @property
@@ -34,7 +35,7 @@ class Stands:
     @property
     def tried_again_at(self) -> datetime | None:
         """When a declined one is tried again by itself; None where a person has to."""
-        if self.how is not Standing.DECLINED:
+        if self.how is not Standing.DECLINED or not self.unasked:
             return None
         return next_unasked([(each.opened_at, each.automatic) for each in self.attempts])
 
@@ -50,9 +51,10 @@ def stands(invoice: Invoice) -> Stands:
         return Stands(Standing.NOTHING_DUE)
     attempts = list(Payment.objects.filter(invoice=invoice).order_by("-opened_at", "-pk"))
     if invoice.status == InvoiceStatus.PAID:
-        return Stands(Standing.PAID, attempts)
+        return Stands(Standing.PAID, attempts=attempts)
     if attempts and attempts[0].status == PaymentStatus.PENDING:
-        return Stands(Standing.PENDING, attempts)
+        return Stands(Standing.PENDING, attempts=attempts)
     if payments.gateway() is None:
-        return Stands(Standing.TRANSFER, attempts)
-    return Stands(Standing.DECLINED if attempts else Standing.DUE, attempts)
+        return Stands(Standing.TRANSFER, attempts=attempts)
+    how = Standing.DECLINED if attempts else Standing.DUE
+    return Stands(how, unasked=invoice.collected, attempts=attempts)

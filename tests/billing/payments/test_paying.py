@@ -3,9 +3,10 @@
 from datetime import timedelta
 
 import pytest
+from django.db import OperationalError
 
 from billing.domain.collecting import MOST_UNASKED
-from billing.models import Invoice
+from billing.models import Invoice, Payment
 from billing.services.payments import collecting, opening
 from billing.services.payments.opening import NotPayable
 from billing.services.payments.standing import Standing, stands
@@ -179,6 +180,33 @@ def test_where_nobody_collects_people_are_told_to_pay_by_transfer() -> None:
         assert standing(invoice) == (Standing.TRANSFER, False)
     assert invoice.pk in refused.value.fix.text
     assert fresh(invoice).status == "finalized"
+
+
+def test_what_was_to_be_paid_by_transfer_is_never_collected_unasked() -> None:
+    with payments.through(None):
+        invoice = bill()
+    assert opening.open_due(now=NOW + 400 * DAY) == 0
+    assert standing(invoice) == (Standing.DUE, True)
+    ill(invoice, Ill.DECLINED)
+    collect(pay(invoice))
+    with as_tenant(invoice.tenant_id):
+        assert (stands(invoice).how, stands(invoice).tried_again_at) == (Standing.DECLINED, None)
+    assert opening.open_due(now=NOW + 400 * DAY) == 0
+    assert taken(invoice) == []
+
+
+def test_an_invoice_that_cannot_be_asked_for_keeps_no_other_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = bill(), bill()
+
+    def refuse(invoice: Invoice, *given: object, **more: object) -> Payment:
+        if invoice.pk == first.pk:
+            raise OperationalError("canceling statement due to lock timeout")
+        return really(invoice, *given, **more)
+
+    really = opening._open
+    monkeypatch.setattr(opening, "_open", refuse)
+    assert opening.open_due(now=NOW) == 1
+    assert [len(tried(each)) for each in (first, second)] == [0, 1]
 
 
 def test_a_payment_waits_for_the_gateway_it_was_begun_with() -> None:
