@@ -24,13 +24,16 @@ SELECT coalesce(min(open.xid::text::bigint), pg_snapshot_xmax(pg_current_snapsho
           AND held.transactionid = open.xid::xid
           AND holder.datid <> (SELECT oid FROM pg_database WHERE datname = current_database())))
 """
+# Asked of rows that may be held back alone: whoever waits for news in vain need not look at every lock.
+SHOWN = f"""CASE WHEN xid < pg_snapshot_xmin(pg_current_snapshot())::text::bigint THEN true ELSE xid < {HORIZON} END"""
+
 AFTER = f"""
 SELECT t.xid, t.position, t.at, t.recorded_at, t.lease_id, l.name, t.seq, t.generation, t.project_id,
        t.offering_id, t.before, t.after, t.reason, t.cause,
        CASE t.actor_kind WHEN 'staff' THEN 'an operator' ELSE t.actor_label END
   FROM broker_transition t JOIN broker_lease l ON l.id = t.lease_id
  WHERE t.tenant_id = %(tenant)s AND (t.xid, t.position) > (%(xid)s, %(position)s)
-   AND t.xid < {HORIZON}
+   AND {SHOWN}
    AND (%(within)s::text[] IS NULL OR t.project_id IN (
         SELECT id FROM tenants_project WHERE path::text[] && %(within)s::text[]))
  ORDER BY t.xid, t.position LIMIT %(limit)s
@@ -38,7 +41,7 @@ SELECT t.xid, t.position, t.at, t.recorded_at, t.lease_id, l.name, t.seq, t.gene
 LATEST = f"""
 SELECT coalesce(max(xid), 0), coalesce(max(position), 0) FROM (
   SELECT xid, position FROM broker_transition
-   WHERE tenant_id = %(tenant)s AND xid < {HORIZON}
+   WHERE tenant_id = %(tenant)s AND {SHOWN}
    ORDER BY xid DESC, position DESC LIMIT 1) newest
 """
 
