@@ -44,19 +44,27 @@ class Meta(Marks):
     owner_references: list[OwnerReference] = []
 
 
-class Waiting(Struct):
-    reason: str = ""
+class Told(Struct):
+    """What carries a program's own words; a NUL in them, which a pod may well write, no row of ours could hold."""
+
     message: str = ""
+
+    def __post_init__(self) -> None:
+        if "\0" in self.message:
+            self.message = self.message.replace("\0", "")
+
+
+class Waiting(Told):
+    reason: str = ""
 
 
 class Running(Struct):
     started_at: datetime | None = None
 
 
-class Terminated(Struct):
+class Terminated(Told):
     exit_code: int = 0
     reason: str = ""
-    message: str = ""
     started_at: datetime | None = None
     finished_at: datetime | None = None
 
@@ -76,11 +84,10 @@ class ContainerStatus(Struct):
     last_state: ContainerState = msgspec.field(default_factory=ContainerState)
 
 
-class Condition(Struct):
+class Condition(Told):
     type: str = ""
     status: str = ""
     reason: str = ""
-    message: str = ""
     last_transition_time: datetime | None = None
     last_heartbeat_time: datetime | None = None
 
@@ -94,10 +101,9 @@ class PodSpec(Struct):
     restart_policy: str = ""
 
 
-class PodStatus(Struct):
+class PodStatus(Told):
     phase: str = ""
     reason: str = ""
-    message: str = ""
     start_time: datetime | None = None
     conditions: list[Condition] = []
     container_statuses: list[ContainerStatus] = []

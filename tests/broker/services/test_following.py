@@ -100,6 +100,19 @@ def test_what_changes_in_nothing_that_is_read_is_neither_written_nor_told(agent:
     assert seen("ADDED", 9, status={"phase": "Failed"}) == (9, "Failed")
 
 
+def test_a_pod_that_writes_a_nul_is_kept_without_it(agent: Agent, life: Life) -> None:
+    """PostgreSQL keeps none in its JSON: one pod's last words would blind us to all the others."""
+    words, kept = "over\0 \\u0000", "over \\u0000"
+    said = {"message": words}
+    state = {"state": {"terminated": said}, "lastState": {"waiting": said}}
+    status = {"phase": "Failed", **said, "conditions": [said], "containerStatuses": [state]}
+    agent.absorb([found(POD, "ADDED", {**pod(5), "status": status}, version=5)], now=life.now)
+    seen = ClusterObject.objects.get().body["status"]
+    (container,) = seen["containerStatuses"]
+    assert seen["message"] == seen["conditions"][0]["message"] == kept
+    assert container["state"]["terminated"]["message"] == container["lastState"]["waiting"]["message"] == kept
+
+
 def test_a_list_of_what_is_known_already_is_not_written_again(agent: Agent, life: Life) -> None:
     def listed(version: int, *there: dict[str, Any]) -> dict[str, int]:
         begun, paged = found(POD, "BEGUN"), found(POD, "PAGED", *there, version=version)
