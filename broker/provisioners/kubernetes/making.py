@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from broker.provisioners.kubernetes import labels
 from broker.provisioners.kubernetes.drivers.base import SliceDriver
 from broker.provisioners.kubernetes.finding import Found, is_ours
-from broker.provisioners.kubernetes.kinds import ref_of
+from broker.provisioners.kubernetes.kinds import CLAIM, ref_of
 from broker.provisioners.kubernetes.objects import Thing, read
 from broker.provisioners.kubernetes.refusals import Conflict, Missing
 from broker.provisioners.kubernetes.render import access
@@ -59,7 +59,10 @@ def make_children(api: Api, driver: SliceDriver, spec: LeaseSpec, *, anchor_uid:
 
 
 def mend(api: Api, driver: SliceDriver, spec: LeaseSpec, found: Found) -> None:
-    """Have every child be as we want it again, whoever changed or deleted it."""
+    """Have every child be as we want it again, whoever changed or deleted it.
+
+    A volume's claim that is there stays as it is: it outlives this lease, and we may not change it.
+    """
     if found.anchor is None:
         return
     for manifest in lease_objects(spec, driver, anchor_uid=found.anchor.metadata.uid):
@@ -68,7 +71,8 @@ def mend(api: Api, driver: SliceDriver, spec: LeaseSpec, found: Found) -> None:
             api.create(manifest, manager=labels.LEASES)
         else:
             _check_ours(there, manifest)
-            api.apply(manifest, manager=labels.LEASES, force=True, uid=there.metadata.uid)
+            if manifest["kind"] != CLAIM.name:
+                api.apply(manifest, manager=labels.LEASES, force=True, uid=there.metadata.uid)
 
 
 def _check_ours(there: Thing | None, wanted: Manifest) -> None:
