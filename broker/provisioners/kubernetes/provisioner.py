@@ -48,6 +48,7 @@ WALLS_S = 600.0  # how long a project's walls are trusted to stand as we put the
 SURE_S = 15.0  # how long a cluster is taken for the one it was
 SOON_S, QUOTA_S = 0.5, 30.0
 TOLD_S = 10.0  # where the agent tells of every change, this is how often to look all the same
+LET_GO_S = 4.0  # of the time for one step: what is to be taken down must not wait for who does not answer
 LEEWAY = timedelta(minutes=20)  # what is paid no longer is stopped by us; the dead man's switch may be later
 
 
@@ -108,7 +109,7 @@ class KubernetesProvisioner:
         known = self._known(order, now)
         with self._asking(sure=known is not None) as api:
             if known and known.well and known.found.anchor:
-                with _letting_go(api, known.found.pods):
+                with _letting_go(api, _held(known.found.pods)):
                     if not known.found.ends:
                         _delete(api, known.found.ref.kind, known.found.anchor)
                 return replace(shutting_down(known.found.pods, now=now), again_in_s=TOLD_S)
@@ -117,7 +118,7 @@ class KubernetesProvisioner:
             if found.is_gone:
                 self._make_sure(api)
                 return Observation(Seen.GONE)
-            with _letting_go(api, found.pods):
+            with _letting_go(api, _held(found.pods)):
                 self._take_down(api, order.lease_id, order.generation, found)
             lost = self._lost(api, [pod.spec.node_name for pod in found.pods])
             return lost or shutting_down(found.pods, now=now)
@@ -131,16 +132,20 @@ class KubernetesProvisioner:
 
     def remove_named(self, name: str, *, now: datetime) -> None:
         with self._asking() as api:
-            for kind, thing in all_of_ours(api, self._way_in.installation).get(name, ()):
-                meta = thing.metadata
-                if kind is POD:
-                    if labels.METERING in meta.finalizers:
-                        _let_go(api, meta.namespace, [Remains(meta.name, meta.uid)])
-                    self._take_down_orphans(
-                        api, meta.namespace, meta.labels[labels.LEASE], meta.labels[labels.GENERATION]
-                    )
-                else:
-                    _delete(api, kind, thing)
+            there = all_of_ours(api, self._way_in.installation).get(name, [])
+            pods = [thing.metadata for kind, thing in there if kind is POD]
+            held = [
+                (meta.namespace, Remains(meta.name, meta.uid))
+                for meta in pods
+                if labels.METERING in meta.finalizers
+            ]
+            with _letting_go(api, held):
+                for kind, thing in there:
+                    if kind is not POD:
+                        _delete(api, kind, thing)
+                for meta in pods:
+                    lease_id, generation = meta.labels[labels.LEASE], meta.labels[labels.GENERATION]
+                    self._take_down_orphans(api, meta.namespace, lease_id, generation)
 
     def remove_volume(self, volume: Kept, *, now: datetime) -> Observation:
         with self._asking() as api:
@@ -279,22 +284,30 @@ class KubernetesProvisioner:
                 _delete(api, kind, read(item, Thing))
 
 
+def _held(pods: Iterable[Pod]) -> list[tuple[str, Remains]]:
+    """Return what of some pods stays until we let it go, each with its namespace."""
+    return [(pod.metadata.namespace, remains_of(pod)) for pod in pods if is_held(pod)]
+
+
 @contextmanager
-def _letting_go(api: Api, pods: Iterable[Pod]) -> Iterator[None]:
+def _letting_go(api: Api, held: Iterable[tuple[str, Remains]]) -> Iterator[None]:
     """Let pods go, then take their lease down: what is held while it goes was made meanwhile, and is news.
 
-    Without the right to let go nothing may run on either: that is said once the lease is told to go.
+    Whatever keeps us from letting go, nothing may run on unpaid: that is said once the lease is told to go.
     """
-    denied: refusals.Denied | None = None
-    try:
-        for pod in pods:
-            if is_held(pod):
-                _let_go(api, pod.metadata.namespace, [remains_of(pod)])
-    except refusals.Denied as error:
-        denied = error
+    failed: refusals.Refusal | Unanswered | None = None
+    soon = api.until(LET_GO_S)
+    for namespace, remains in held:
+        try:
+            _let_go(soon, namespace, [remains])
+        except refusals.Refusal as error:
+            failed = failed or error
+        except Unanswered as error:
+            failed = failed or error
+            break  # the others would wait as long
     yield
-    if denied:
-        raise denied
+    if failed:
+        raise failed
 
 
 def _let_go(api: Api, namespace: str, remains: Iterable[Remains]) -> None:

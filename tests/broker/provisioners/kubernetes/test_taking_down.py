@@ -1,0 +1,71 @@
+"""Nothing runs on unpaid because something else failed, and what only waits for us is let go."""
+
+from typing import Any
+
+import pytest
+
+from broker.models import Cluster
+from broker.provisioners.base import Unanswered
+from broker.provisioners.kubernetes import labels, provisioner
+from broker.provisioners.kubernetes.specs import lease_spec
+from tests.broker.provisioners.kubernetes.test_memory import (
+    NOTHING,
+    NOW,
+    READY,
+    Scene,
+    a_pod,
+    listed,
+    order,
+)
+from tests.broker.provisioners.kubernetes.test_memory import cluster as cluster
+from tests.broker.provisioners.kubernetes.wire import Say, Serve, refused
+
+WEBHOOK = refused(403, 'admission webhook "pods.example.org" denied the request: no', reason="Forbidden")
+INVALID = refused(422, "metadata.finalizers: Forbidden", reason="Invalid")
+MARKS = {
+    "gpubroker.dev/lease": order().lease_id,
+    "gpubroker.dev/generation": "1",
+    "gpubroker.dev/installation": "ins_1",
+}
+
+
+def anchor(**meta: Any) -> Say:
+    marks = labels.of_lease(lease_spec(order(), "ins_1"))
+    made = {"name": order().name, "uid": "u-anchor", "labels": marks, "resourceVersion": "7"}
+    return Say(body={"metadata": {**made, **meta}})
+
+
+@pytest.mark.parametrize("failure", [WEBHOOK, INVALID])
+def test_a_lease_whose_pod_cannot_be_let_go_is_taken_down_all_the_same(
+    cluster: Cluster, serve: Serve, failure: Say
+) -> None:
+    pods = listed(a_pod(READY, namespace="gt-1"), a_pod(READY, namespace="gt-1", name="q", uid="u-q"))
+    scene = Scene(cluster, serve(anchor(), pods, failure, Say()))
+    with pytest.raises(Unanswered):
+        scene.provisioner.remove(order(), now=NOW)
+    assert scene.verbs == ["GET", "GET", "PATCH", "PATCH", "DELETE"]
+    assert scene.wire.asked[-1].body["preconditions"] == {"uid": "u-anchor"}
+
+
+def test_who_does_not_answer_leaves_time_to_take_down(
+    cluster: Cluster, serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(provisioner, "LET_GO_S", 0.0)
+    scene = Scene(cluster, serve(anchor(), listed(a_pod(READY, namespace="gt-1")), Say()))
+    with pytest.raises(Unanswered):
+        scene.provisioner.remove(order(), now=NOW)
+    assert scene.verbs == ["GET", "GET", "DELETE"]
+
+
+@pytest.mark.parametrize("answers", [True, False])
+def test_what_belongs_to_no_lease_and_cannot_be_let_go_is_deleted_all_the_same(
+    cluster: Cluster, serve: Serve, monkeypatch: pytest.MonkeyPatch, answers: bool
+) -> None:
+    orphan = listed(a_pod(READY, namespace="gt-1", labels=MARKS))
+    failure = [WEBHOOK] if answers else []
+    if not answers:
+        monkeypatch.setattr(provisioner, "LET_GO_S", 0.0)
+    scene = Scene(cluster, serve(NOTHING, orphan, *failure, NOTHING, NOTHING, NOTHING, orphan, Say()))
+    with pytest.raises(Unanswered):
+        scene.provisioner.remove_named(order().name, now=NOW)
+    assert scene.verbs == ["GET", "GET", *["PATCH"] * len(failure), "GET", "GET", "GET", "GET", "DELETE"]
