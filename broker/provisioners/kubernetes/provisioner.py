@@ -249,6 +249,8 @@ class KubernetesProvisioner:
         since = gone_since(found.anchor, found.pods)
         if since is None and any(pod.metadata.deletion_timestamp and not is_over(pod) for pod in found.pods):
             return shutting_down(found.pods, now=now)
+        if since is None and any(not is_over(pod) for pod in found.pods):
+            since = now  # its anchor alone went: what still runs is proof enough
         return Observation(Seen.GONE, "it is no longer in the cluster", last_seen=since)
 
     def _lost(self, api: Api, hosts: list[str] | tuple[str, ...]) -> Observation | None:

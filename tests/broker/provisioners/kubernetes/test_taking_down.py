@@ -5,10 +5,11 @@ from typing import Any
 import pytest
 
 from broker.models import Cluster
-from broker.provisioners.base import Unanswered
+from broker.provisioners.base import Seen, Unanswered
 from broker.provisioners.kubernetes import labels, provisioner
 from broker.provisioners.kubernetes.specs import lease_spec
 from tests.broker.provisioners.kubernetes.test_memory import (
+    NODE,
     NOTHING,
     NOW,
     READY,
@@ -69,3 +70,9 @@ def test_what_belongs_to_no_lease_and_cannot_be_let_go_is_deleted_all_the_same(
     with pytest.raises(Unanswered):
         scene.provisioner.remove_named(order().name, now=NOW)
     assert scene.verbs == ["GET", "GET", *["PATCH"] * len(failure), "GET", "GET", "GET", "GET", "DELETE"]
+
+
+def test_what_still_runs_though_its_anchor_went_was_there_until_now(cluster: Cluster, serve: Serve) -> None:
+    scene = Scene(cluster, serve(refused(404, "not found"), listed(a_pod(READY)), NODE))
+    seen = scene.provisioner.observe(order(), now=NOW)
+    assert (seen.seen, seen.last_seen) == (Seen.GONE, NOW)
