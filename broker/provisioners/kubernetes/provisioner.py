@@ -75,7 +75,7 @@ class KubernetesProvisioner:
                     self._made.pop(order.name)  # somebody took it away: made anew at the next look
                     return Observation(Seen.PENDING, "being made", again_in_s=SOON_S)
                 if found.ends:
-                    return Observation(Seen.GONE, "it is shutting down")
+                    return Observation(Seen.GONE, "it is shutting down", remains=_ended(found.pods))
                 return self._seen(api, spec, found, now)
             except (Unfit, InTheWay, refusals.Invalid, refusals.Forbidden) as error:
                 return Observation(Seen.REFUSED, f"the cluster does not take it: {error}"[:300])
@@ -86,7 +86,8 @@ class KubernetesProvisioner:
             except refusals.Closing:
                 self._walls.pop(order.project_id, None)
                 text = "its project is just being removed from the cluster"
-                return Observation(Seen.PENDING, text, again_in_s=QUOTA_S)
+                pods = of_order(api, spec).pods  # it waits for those of them that we hold
+                return Observation(Seen.PENDING, text, again_in_s=QUOTA_S, remains=_ended(pods))
 
     def observe(self, order: Order, *, now: datetime) -> Observation:
         known, spec = self._known(order, now), self._spec(order)
@@ -289,6 +290,11 @@ class KubernetesProvisioner:
 def _held(pods: Iterable[Pod]) -> list[tuple[str, Remains]]:
     """Return what of some pods stays until we let it go, each with its namespace."""
     return [(pod.metadata.namespace, remains_of(pod)) for pod in pods if is_held(pod)]
+
+
+def _ended(pods: Iterable[Pod]) -> tuple[Remains, ...]:
+    """Return what of some pods is over and only waits to be let go."""
+    return tuple(remains_of(pod) for pod in pods if is_held(pod) and is_over(pod))
 
 
 @contextmanager

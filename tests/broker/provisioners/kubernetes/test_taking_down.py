@@ -5,13 +5,14 @@ from typing import Any
 import pytest
 
 from broker.models import Cluster
-from broker.provisioners.base import Seen, Unanswered
+from broker.provisioners.base import Remains, Seen, Unanswered
 from broker.provisioners.kubernetes import labels, provisioner
 from broker.provisioners.kubernetes.specs import lease_spec
 from tests.broker.provisioners.kubernetes.test_memory import (
     NODE,
     NOTHING,
     NOW,
+    OVER,
     READY,
     Scene,
     a_pod,
@@ -23,6 +24,7 @@ from tests.broker.provisioners.kubernetes.wire import Say, Serve, refused
 
 WEBHOOK = refused(403, 'admission webhook "pods.example.org" denied the request: no', reason="Forbidden")
 INVALID = refused(422, "metadata.finalizers: Forbidden", reason="Invalid")
+CLOSING = refused(403, "it is being terminated", causes=[{"reason": "NamespaceTerminating"}])
 MARKS = {
     "gpubroker.dev/lease": order().lease_id,
     "gpubroker.dev/generation": "1",
@@ -76,3 +78,19 @@ def test_what_still_runs_though_its_anchor_went_was_there_until_now(cluster: Clu
     scene = Scene(cluster, serve(refused(404, "not found"), listed(a_pod(READY)), NODE))
     seen = scene.provisioner.observe(order(), now=NOW)
     assert (seen.seen, seen.last_seen) == (Seen.GONE, NOW)
+
+
+def test_what_was_taken_away_before_it_was_ready_is_let_go(cluster: Cluster, serve: Serve) -> None:
+    scene = Scene(cluster, serve(anchor()))
+    scene.provisioner.ensure(order(), now=NOW)
+    runs = a_pod(READY, name="q", uid="u-q")
+    going = anchor(deletionTimestamp="2026-11-21T09:00:00Z")
+    scene.wire.script = [going, listed(a_pod(OVER), runs, a_pod(OVER, finalizers=[]))]
+    seen = scene.provisioner.ensure(order(), now=NOW)
+    assert (seen.seen, seen.remains) == (Seen.GONE, (Remains("p", "u-p"),))
+
+
+def test_a_namespace_that_goes_waits_for_nothing_of_ours(cluster: Cluster, serve: Serve) -> None:
+    scene = Scene(cluster, serve(CLOSING, refused(404, "not found"), listed(a_pod(OVER))))
+    seen = scene.provisioner.ensure(order(), now=NOW)
+    assert (seen.seen, seen.remains) == (Seen.PENDING, (Remains("p", "u-p"),))
