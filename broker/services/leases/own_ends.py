@@ -3,7 +3,7 @@
 Its worker may not have looked yet. Read from our own rows, for nothing may be asked of a cluster in a transaction.
 """
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import msgspec
 
@@ -13,9 +13,14 @@ from broker.provisioners.kubernetes.kinds import POD
 from broker.provisioners.kubernetes.objects import Pod
 from broker.provisioners.kubernetes.observing import usage
 
+SKEW = timedelta(seconds=10)  # between a node's clock and ours, and between two of an agent's watches
+
 
 def seen(lease: Lease) -> datetime | None:
-    """Return when the last pod of a lease ended; None while one runs, was never seen, or may be started again."""
+    """Return when the last pod of a lease ended; None while one runs, was never seen, or may be started again.
+
+    An agent that is away leaves old rows behind: what a worker saw run afterwards did not end then.
+    """
     held = Allocation.objects.filter(lease=lease, generation=lease.generation)
     rows = ClusterObject.objects.filter(
         cluster=held.values("gpu__node__cluster")[:1],  # as the index is
@@ -26,7 +31,8 @@ def seen(lease: Lease) -> datetime | None:
     ends = [used.until for pod in pods if (used := usage(pod)) and used.until]
     if not ends or len(ends) < max(len(pods), _ranks(lease)):
         return None
-    return max(ends)
+    end = max(ends)
+    return None if lease.seen_at and end < lease.seen_at - SKEW else end
 
 
 def _ranks(lease: Lease) -> int:

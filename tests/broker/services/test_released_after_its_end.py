@@ -8,6 +8,7 @@ import pytest
 from broker.models import Cluster, ClusterObject, Lease
 from broker.provisioners.base import order_name
 from broker.services.inventory import Rack
+from tenants.services.walls import as_tenant
 from tests.world import MODEL, REGION, Home, Life, fleet, fresh, home, ledger, offering
 
 HALF_A_MINUTE = timedelta(seconds=30)
@@ -93,3 +94,18 @@ def test_an_end_that_is_yet_to_come_by_our_clock_is_none(life: Life, kestrel: Ho
     life.clock.at += HALF_A_MINUTE
     life.release(lease)
     assert charged_until(lease) == life.now.replace(microsecond=0)
+
+
+@pytest.mark.parametrize(("later_s", "believed"), [(9, True), (11, False)])
+def test_an_end_after_which_a_worker_saw_it_run_was_none(
+    life: Life, kestrel: Home, later_s: int, believed: bool
+) -> None:
+    """An agent that is away leaves the rows behind that it had."""
+    lease = life.lease(kestrel, offering("card"))
+    ended = (life.now + HALF_A_MINUTE).replace(microsecond=0)
+    sees(lease, "p-0", began=life.now, ended=ended)
+    life.clock.at = ended + HALF_A_MINUTE
+    with as_tenant(lease.tenant_id):
+        Lease.objects.filter(pk=lease.pk).update(seen_at=ended + timedelta(seconds=later_s))
+    life.release(lease)
+    assert charged_until(lease) == (ended if believed else life.now.replace(microsecond=0))
