@@ -14,12 +14,12 @@ from broker.models import Cluster, ClusterCredential, Gpu, Health, LayoutPolicy,
 from broker.provisioners.kubernetes import kubeconfig as kubeconfigs
 from broker.provisioners.kubernetes.inventory import CardFound, NodeFound
 from broker.services import catalogue, inventory
+from broker.services.recognising import GONE, has_own_uuid, recognised
 from ports import seal
 from tenants.services import audit
 from tenants.services.actors import SYSTEM, Actor
 from tenants.services.refusals import Invalid, Stale
 
-GONE = "its node no longer reports it"
 LABEL = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 HOST = re.compile(
     rf"(?=.{{1,160}}\Z){LABEL}(?:\.{LABEL})+", re.ASCII
@@ -149,13 +149,14 @@ def take_inventory(cluster: Cluster, found: Iterable[NodeFound], *, now: datetim
     What is no longer reported is taken out of the pool and never deleted: leases may stand on it. A list from which
     much is missing at once is believed only when a person says so.
     """
-    found = list(found)
-    if why := _unbelievable(cluster, found):
+    seen = recognised(cluster, list(found))
+    if why := _unbelievable(cluster, seen.nodes):
         Cluster.objects.filter(pk=cluster.pk).exclude(halted=why).update(halted=why, version=F("version") + 1)
         return [why]
     Cluster.objects.filter(pk=cluster.pk).exclude(halted="").update(halted="", version=F("version") + 1)
-    problems: list[str] = []
-    reported = {each.name: each for each in sorted(found, key=lambda node: node.name)}
+    problems = [*seen.problems]
+    _part_with(seen.moved, now)
+    reported = {each.name: each for each in sorted(seen.nodes, key=lambda node: node.name)}
     for group in _groups(_nodes(cluster, reported, now)):
         new: list[NewCard] = []
         for node, cards in _with_cards(group):
@@ -252,7 +253,7 @@ def _wanted(node: Node, found: CardFound) -> dict[str, Any]:
     return {
         "gpu_model_id": catalogue.spec_of(found.model).name,
         # Where nobody tells a card's own, the node's id makes one: two clusters may call their nodes alike.
-        "uuid": found.uuid if found.uuid.startswith("GPU-") else f"{node.pk}/{found.index}",
+        "uuid": found.uuid if has_own_uuid(found) else f"{node.pk}/{found.index}",
         "layout_policy": LayoutPolicy.FIXED if cuts else LayoutPolicy.DYNAMIC,
         "fixed_layout": cuts,
     }
@@ -264,6 +265,13 @@ def _judge(card: Gpu, found: CardFound, now: datetime) -> None:
         inventory.set_health(card, Health.UNHEALTHY, reason="its node says so", actor=SYSTEM, now=now)
     elif card.health_reason == GONE:
         inventory.set_health(card, Health.HEALTHY, reason="", actor=SYSTEM, now=now)
+
+
+def _part_with(moved: Iterable[str], now: datetime) -> None:
+    """Keep the rows of cards that are in another machine now for what was on them, under a name of their own."""
+    for card in Gpu.objects.filter(pk__in=moved).select_related("node__cluster"):
+        Gpu.objects.filter(pk=card.pk).update(uuid=f"{card.pk} was {card.uuid}")
+        _miss([card], now)
 
 
 def _miss(cards: Iterable[Gpu], now: datetime) -> None:
