@@ -20,6 +20,7 @@ from broker.provisioners.base import Unanswered
 from broker.provisioners.kubernetes import removing
 from broker.provisioners.kubernetes.drivers.base import SliceDriver
 from broker.provisioners.kubernetes.drivers.choosing import driver_named
+from broker.provisioners.kubernetes.identity import uid_of
 from broker.provisioners.kubernetes.installing import install, own_kubeconfig
 from broker.provisioners.kubernetes.refusals import Refusal
 from broker.provisioners.kubernetes.transport import Api, Transport
@@ -85,6 +86,11 @@ class Command(BaseCommand):
                 raise CommandError(
                     f"{len(leases)} leases run there, {leases[0]} among them. Cordon the cluster's nodes and wait for"
                     " them to end, or end them; then run this again."
+                )
+            if left := parting.unfinished(uid_of(api)):
+                raise CommandError(
+                    f"{len(left)} leases and volumes are just being taken down there, {left[0]} among them. Let the"
+                    " broker's workers finish, which takes minutes, then run this again: it is safe to repeat."
                 )
             for done in removing.take_down(api, mark, with_volumes=with_volumes):
                 self.stdout.write(f"{done.how:10} {done.ref}")
