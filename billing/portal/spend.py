@@ -198,7 +198,12 @@ def same(request: PageRequest, borders: list[datetime], until: datetime, group: 
 
 
 def draft(request: PageRequest, label: str) -> Invoice | None:
-    """Return the month's invoice, whatever state it is in; one query."""
+    """Return the month's invoice, whatever state it is in; one query.
+
+    None below the root, whose spend is only a part of it, and for whoever may not see the whole tenant's money.
+    """
+    if not (request.scope.whole and request.roles.may("billing.read", ())):
+        return None
     rows = Invoice.objects.filter(tenant=request.tenant, period__label=label)
     return rows.exclude(status=InvoiceStatus.VOID).first()
 

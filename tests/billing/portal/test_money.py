@@ -43,6 +43,20 @@ def test_spend_equals_the_draft_invoice_to_the_cent(desk: Desk) -> None:
     assert "all of it, to the cent" in desk.read("/spend/")
 
 
+def test_spend_of_a_part_stands_beside_no_invoice_of_the_whole(desk: Desk) -> None:
+    child = desk.owner.child("design")
+    ran(desk, "1g.10gb", 3600, project=child)
+    ran(desk, "card", 3600)
+    draft = charged(desk)
+    assert desk.get("/spend/").context["draft"] == draft
+    for role in (Role.OWNER, Role.VIEWER):
+        page = desk.signed_in_as(role, child).get("/spend/")
+        assert (page.context["draft"], page.context["told"].minor) == (None, 100)
+        assert draft.pk not in page.content.decode()
+    desk.works_in(child)
+    assert desk.get("/spend/").context["draft"] is None
+
+
 def test_what_still_runs_is_in_spend_and_named_beside_the_draft(desk: Desk) -> None:
     ran(desk, "1g.10gb", 3600)
     draft = charged(desk)
