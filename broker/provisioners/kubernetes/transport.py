@@ -221,14 +221,18 @@ class Api:
         create is told that the first one worked.
         """
         pause, renewed = BACK_OFF_S, False
+        error: Exception = Throttled("no time was left to ask")
         while True:
-            left = self._left()
+            left = self.ends - clock.monotonic()
+            if left <= 0:  # at once, or because the rest before asking again took longer than it should
+                raise error
             self.transport.pace.take(self.ends)
             try:
                 with self._open(method, path, query, body, content_type, accept, left) as response:
                     answer = Answer(response.status, response.read(), response.headers)
             except Unanswered as silence:
-                self._rest(_backed_off(pause), silence)
+                error = silence
+                self._rest(_backed_off(pause), error)
                 pause *= 2
                 continue
             if answer.status < 400:
@@ -274,12 +278,6 @@ class Api:
                 raise refusal(response.status, _status(response.read()))
             opened()
             yield from _lines(response)
-
-    def _left(self) -> float:
-        left = self.ends - clock.monotonic()
-        if left <= 0:
-            raise Throttled("no time was left to ask")
-        return left
 
     def _rest(self, seconds: float, error: Exception) -> None:
         """Wait a moment before asking again, or give up when the moment lies past the end."""

@@ -8,6 +8,7 @@ from broker.provisioners.base import Unanswered
 from broker.provisioners.kubernetes import refusals
 from broker.provisioners.kubernetes.kinds import BY_NAME, CONFIG_MAP, POD, Ref
 from broker.provisioners.kubernetes.transport import Transport, connect
+from ports import clock
 from tests.broker.provisioners.kubernetes.wire import Say, Serve, refused
 
 ANCHOR = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "l-1-g1", "namespace": "gt-a"}}
@@ -102,7 +103,7 @@ def test_a_server_that_hangs_up_is_asked_again(serve: Serve, pauses: list[float]
 def test_a_server_that_always_hangs_up_is_silent(serve: Serve) -> None:
     wire = serve(Say(hang_up=True))
     with pytest.raises(Unanswered):
-        wire.transport.within(0.3).get(REF)
+        wire.transport.within(1).get(REF)
     assert len(wire.asked) > 1
 
 
@@ -110,8 +111,19 @@ def test_nobody_there_is_silence_without_addresses_of_objects(serve: Serve) -> N
     wire = serve()
     wire.host = "http://127.0.0.1:9"
     with pytest.raises(Unanswered, match="refused") as silence:
-        wire.transport.within(0.2).get(REF)
+        wire.transport.within(1).get(REF)
     assert "0x" not in str(silence.value)
+
+
+def test_whoever_rests_too_long_still_tells_why_it_asked_again(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    api = serve(refused(503, "starting up")).transport.within(5)
+    monkeypatch.setattr(
+        clock, "sleep", lambda seconds: monkeypatch.setattr(clock, "monotonic", lambda: api.ends)
+    )
+    with pytest.raises(refusals.Throttled, match="starting up"):
+        api.get(REF)
 
 
 def test_no_time_left_asks_nothing(serve: Serve) -> None:
