@@ -28,6 +28,8 @@ REST = timedelta(minutes=4)  # how often an active lease is looked at
 DEADLY = 5  # claims in a row that nobody lived to finish: something about the lease kills its workers
 BATCH = 500
 MOST_PLACES = 12  # that a lease is given before somebody should ask what is the matter with it
+SOON_S = 1.0
+STILL_GOING = "what an earlier place had of it is still ending"
 SILENT = timedelta(seconds=45)  # then a lease that never began there tries another cluster
 LOST_AFTER = timedelta(seconds=30)  # how long a node may be silent before its leases end
 S = LeaseState
@@ -125,6 +127,8 @@ def _work(lease: Lease, order: Order, now: datetime) -> None:
 
 def _act(lease: Lease, order: Order, now: datetime) -> Observation:
     """Ask the cluster for what the lease's state wants; no transaction is open."""
+    if lease.state == S.PROVISIONING and (earlier := _earlier(lease, order, now)):
+        return earlier
     provisioner = clusters.provisioner_of(order)
     acts = {S.PROVISIONING: provisioner.ensure, **dict.fromkeys(GOING, provisioner.remove)}
     try:
@@ -133,6 +137,19 @@ def _act(lease: Lease, order: Order, now: datetime) -> Observation:
         text = f"the cluster does not answer: {silence}"
         again_in_s = silence.again_in_s or Observation.again_in_s
         return Observation(Seen.PENDING, text, again_in_s=again_in_s, answered=False)
+
+
+def _earlier(lease: Lease, order: Order, now: datetime) -> Observation | None:
+    """Say that an earlier try may still run, beside which this one must not begin.
+
+    A silent cluster is waited for by what goes on in it, and not elsewhere: it may be silent for ever.
+    """
+    if lease.generation == 1:
+        return None
+    going = leaving.step(lease.pk, lease.tenant_id, now=now)
+    if not (any(going.values()) or order.cluster in going):
+        return None
+    return Observation(Seen.PENDING, STILL_GOING, again_in_s=SOON_S, answered=any(going.values()))
 
 
 def _apply(lease: Lease, observation: Observation, now: datetime) -> None:

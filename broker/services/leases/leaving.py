@@ -4,7 +4,6 @@ Its place may not have taken it, or its cluster fell silent before it began. Wha
 often as it takes; only then may anybody else have the place.
 """
 
-from contextlib import suppress
 from datetime import datetime, timedelta
 
 from broker.models import Allocation, Lease
@@ -35,17 +34,29 @@ def places_left(lease: Lease) -> int:
     return left.values("generation").distinct().count()
 
 
-def step(lease_id: str, tenant_id: str, *, now: datetime) -> None:
-    """Tell what is left of a lease's earlier places to go, and give back those that are proven empty."""
+def step(lease_id: str, tenant_id: str, *, now: datetime) -> dict[str, bool]:
+    """Tell what is left of a lease's earlier places to go, and give back those that are proven empty.
+
+    Return the ids of the clusters in which some of it may still run, and whether they said so or are silent. What is
+    on a lost node does not count: nobody could wait for its proof.
+    """
+    going = {}
     with as_tenant(tenant_id):
         lease = Lease.objects.select_related("offering").get(pk=lease_id)
         left = lease.allocations.filter(released_at=None).exclude(leaving_since=None)
         generations = sorted(set(left.values_list("generation", flat=True)))
         orders = [order_of(lease, generation=each) for each in generations]
     for order in orders:
-        with suppress(Unanswered):  # the sweep asks again
-            if clusters.provisioner_of(order).remove(order, now=now).seen is Seen.GONE:
-                _give_back(lease, order.generation, now=now)
+        try:
+            left_of_it = clusters.provisioner_of(order).remove(order, now=now)
+        except Unanswered:  # the sweep asks again
+            going.setdefault(order.cluster, False)
+            continue
+        if left_of_it.seen is Seen.GONE:
+            _give_back(lease, order.generation, now=now)
+        elif left_of_it.seen is not Seen.LOST:
+            going[order.cluster] = True
+    return going
 
 
 def _give_back(lease: Lease, generation: int, *, now: datetime) -> None:

@@ -20,7 +20,7 @@ class Moody(SimulatedProvisioner):
 
     def __init__(self) -> None:
         super().__init__()
-        self.silent, self.full, self.keeps = set[str](), set[str](), set[str]()
+        self.silent, self.full, self.keeps, self.mute = set[str](), set[str](), set[str](), set[str]()
 
     def ensure(self, order: Order, *, now: datetime) -> Observation:
         self._ask(order)
@@ -34,6 +34,8 @@ class Moody(SimulatedProvisioner):
 
     def remove(self, order: Order, *, now: datetime) -> Observation:
         self._ask(order)
+        if order.cluster in self.mute:
+            raise Unanswered("it takes too long")
         if order.cluster in self.keeps:
             return Observation(Seen.PENDING, "shutting down")
         return super().remove(order, now=now)
@@ -108,8 +110,6 @@ def test_the_first_place_is_free_only_when_it_is_proven_empty(life: Life, moody:
     lease, first = begin(life)
     moody.full = moody.keeps = {cluster(first).pk}
     life.go(30)
-    lease = fresh(lease)
-    assert lease.state == LeaseState.ACTIVE
     assert names(lease) == [first, other(first)]
     books_balance(life)
     second = life.ask(home("Wren"), offering("card"))
@@ -122,6 +122,35 @@ def test_the_first_place_is_free_only_when_it_is_proven_empty(life: Life, moody:
     assert where(second) == first
     assert names(lease) == [other(first)]
     books_balance(life)
+
+
+def test_nothing_begins_while_an_earlier_try_may_still_run(life: Life, moody: Moody) -> None:
+    lease, first = begin(life)
+    moody.full = moody.keeps = {cluster(first).pk}
+    life.go(90)
+    lease = fresh(lease)
+    assert lease.state == LeaseState.PROVISIONING
+    assert "still ending" in lease.progress["text"]
+    assert moody.names() == []
+    moody.keeps = set()
+    life.go(30)
+    assert fresh(lease).state == LeaseState.ACTIVE
+
+
+def test_a_cluster_that_says_nothing_of_an_earlier_try_begins_no_other(life: Life, moody: Moody) -> None:
+    fleet(Rack("north-1", REGION, MODEL, nodes=2, cards_per_node=1))
+    Cluster.objects.filter(name="north-2").update(silent_since=life.now)
+    lease, first = begin(life)
+    moody.full = moody.mute = {cluster(first).pk}
+    life.run(5)
+    moody.full = set()
+    life.go(30)
+    assert names(lease) == [first, first]
+    assert moody.names() == []
+    moody.mute = set()
+    life.go(30)
+    assert fresh(lease).state == LeaseState.ACTIVE
+    assert names(lease) == [first]
 
 
 def test_what_left_a_place_may_end_before_the_place_is_empty(life: Life, moody: Moody) -> None:
@@ -200,7 +229,7 @@ def test_after_a_dozen_places_somebody_must_ask_what_is_the_matter(life: Life, m
 def test_a_place_is_given_back_once(life: Life, moody: Moody) -> None:
     lease, first = begin(life)
     moody.full = moody.keeps = {cluster(first).pk}
-    life.go(20)
+    life.run(1)
     moody.keeps = set()
     for _ in range(3):
         leaving.step(lease.pk, lease.tenant_id, now=life.now + timedelta(seconds=1))
