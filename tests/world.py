@@ -295,7 +295,7 @@ def held(lease: Lease) -> list[Allocation]:
         )
 
 
-def settled(within_s: float = 5) -> None:
+def settled(within_s: float = 30) -> None:
     """Wait until no older transaction holds the newest event back."""
     ends = clock.monotonic() + within_s
     with connection.cursor() as cursor:
@@ -305,6 +305,7 @@ def settled(within_s: float = 5) -> None:
                 if cursor.fetchone()[0]:
                     return
             clock.sleep(0.02)
+    raise AssertionError("an older transaction still holds the newest event back")
 
 
 def set_node(node: Node, state: NodeState, life: Life) -> None:

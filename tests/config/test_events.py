@@ -34,15 +34,26 @@ from tests.world import Home, cards, home, offering, settled
 Headers = dict[str, str]
 
 
+STILL_HERE = b": still here\n\n"
+PATIENCE_S = 30.0  # for what normally takes no time: a busy machine is not a failure
+
+
 class Reader:
     """A client of the stream: collects frames, and may leave at any moment."""
 
     def __init__(self, headers: Headers, *, path: str = "/api/v1/events", query: str = "") -> None:
         self.headers, self.path, self.query = headers, path, query
         self.status, self.answered, self.text = 0, {}, b""
+        self.was_sent_away = False
 
-    async def read(self, seconds: float, *, application: Stream | None = None) -> None:
-        """Read for so long, or until the other side ends."""
+    async def read(
+        self,
+        until: "Callable[[Reader], bool] | None" = None,
+        *,
+        seconds: float = PATIENCE_S,
+        application: Stream | None = None,
+    ) -> None:
+        """Read until a look found nothing new, or until something else; or until the other side ends."""
         scope = {
             "type": "http",
             "method": "GET",
@@ -50,9 +61,13 @@ class Reader:
             "query_string": self.query.encode(),
             "headers": [(k.lower().encode(), v.encode()) for k, v in self.headers.items()],
         }
+        self._until, self._enough = until or found_nothing_new, asyncio.Event()
         reading = asyncio.ensure_future((application or Stream())(scope, self._receive, self._send))
-        done, _ = await asyncio.wait([reading], timeout=seconds)
-        if not done:
+        enough = asyncio.ensure_future(self._enough.wait())
+        await asyncio.wait([reading, enough], timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        enough.cancel()
+        self.was_sent_away = reading.done()
+        if not self.was_sent_away:
             reading.cancel()
             await asyncio.wait([reading])
         elif error := reading.exception():
@@ -68,6 +83,8 @@ class Reader:
             self.answered = {k.decode(): v.decode() for k, v in message["headers"]}
         else:
             self.text += message["body"]
+            if self._until(self):
+                self._enough.set()
 
     @property
     def frames(self) -> list[dict[str, str]]:
@@ -86,6 +103,14 @@ class Reader:
         return next((frame["id"] for frame in reversed(self.frames) if "id" in frame), "")
 
 
+def found_nothing_new(reader: Reader, *, times: int = 1) -> bool:
+    return reader.text.count(STILL_HERE) >= times
+
+
+def never(reader: Reader) -> bool:
+    return False
+
+
 THREADS = 4
 
 
@@ -96,7 +121,7 @@ def run(work: Coroutine[Any, Any, None]) -> None:
     together = threading.Barrier(THREADS)
     try:
         loop.run_until_complete(work)
-        list(pool.map(lambda _: (together.wait(10), connections.close_all()), range(THREADS)))
+        list(pool.map(lambda _: (together.wait(60), connections.close_all()), range(THREADS)))
     finally:
         loop.close()
         pool.shutdown()
@@ -105,6 +130,7 @@ def run(work: Coroutine[Any, Any, None]) -> None:
 @pytest.fixture(autouse=True)
 def _look_often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream, "LOOK_EVERY_S", 0.02)
+    monkeypatch.setattr(stream, "HEARTBEAT_EVERY", 1)  # each look that finds nothing is told
 
 
 @pytest.fixture
@@ -176,17 +202,20 @@ def test_eight_writers_lose_and_double_nothing_for_a_reader_that_reconnects_at_r
     writers = [threading.Thread(target=writer, args=(number,)) for number in range(8)]
 
     async def follow() -> None:
-        last = ""
         beginning = Reader(headers)
-        await beginning.read(0.2)
+        await beginning.read()
         last = beginning.last_id
         for each in writers:
             each.start()
-        rounds_after = 0
-        while rounds_after < 2:
-            rounds_after += not any(each.is_alive() for each in writers)
+        writing = True
+        while writing:
+            writing = any(each.is_alive() for each in writers)
             reader = Reader({**headers, "last-event-id": last})
-            await reader.read(chance.choice([0.01, 0.05, 0.15, 0.4]) if rounds_after == 0 else 1.0)
+            if writing:
+                await reader.read(never, seconds=chance.choice([0.01, 0.05, 0.15, 0.4]))
+            else:
+                await asyncio.to_thread(lambda: (settled(), connections.close_all()))
+                await reader.read()
             seen.extend(reader.seen)
             last = reader.last_id or last
 
@@ -222,7 +251,7 @@ def test_what_is_not_committed_yet_holds_back_what_comes_after_it(kestrel: Home)
                     now=clock.now(),
                 )
                 begun.set()
-                go_on.wait(4)
+                go_on.wait(60)
         finally:
             connections.close_all()
 
@@ -231,13 +260,13 @@ def test_what_is_not_committed_yet_holds_back_what_comes_after_it(kestrel: Home)
 
     async def both() -> None:
         thread.start()
-        await asyncio.to_thread(begun.wait, 10)
+        assert await asyncio.to_thread(begun.wait, PATIENCE_S)
         await asyncio.to_thread(lambda: (ask(kestrel, "quick", wait=False), connections.close_all()))
-        await first.read(0.3)
+        await first.read(lambda reader: found_nothing_new(reader, times=5))
         go_on.set()
         await asyncio.to_thread(thread.join)
         await asyncio.to_thread(lambda: (settled(), connections.close_all()))
-        await second.read(0.5)
+        await second.read()
 
     run(both())
     assert first.seen == []
@@ -259,12 +288,12 @@ def test_what_is_open_in_another_database_of_the_server_holds_nothing_back(
 def test_who_comes_without_an_id_starts_at_the_present(kestrel: Home) -> None:
     ask(kestrel, "before")
     reader = Reader(bearer(kestrel))
-    run(reader.read(0.2))
+    run(reader.read())
     assert (reader.status, reader.answered["content-type"]) == (200, "text/event-stream")
     assert reader.seen == []
     again = Reader({**reader.headers, "last-event-id": reader.last_id})
     ask(kestrel, "after")
-    run(again.read(0.3))
+    run(again.read())
     assert {event["name"] for event in again.seen} == {"after"}
 
 
@@ -274,7 +303,7 @@ def test_a_batch_larger_than_one_arrives_whole(kestrel: Home, monkeypatch: pytes
     for number in range(5):
         ask(kestrel, f"job-{number}")
     reader = Reader({**bearer(kestrel), "last-event-id": "0-0"})
-    run(reader.read(0.6))
+    run(reader.read())
     assert len(reader.seen) == 10
 
 
@@ -282,7 +311,7 @@ def test_nobody_sees_another_tenants_events_or_another_projects(kestrel: Home) -
     swift = home("Swift")
     ask(swift, "theirs")
     reader = Reader({**bearer(kestrel), "last-event-id": "0-0"})
-    run(reader.read(0.2))
+    run(reader.read())
     assert reader.seen == []
 
 
@@ -299,28 +328,30 @@ def test_nobody_sees_another_tenants_events_or_another_projects(kestrel: Home) -
 )
 def test_nobody_unknown_is_let_in(kestrel: Home, headers: Headers, status: int) -> None:
     reader = Reader(headers)
-    run(reader.read(2))
+    run(reader.read())
     assert reader.status == status
     assert reader.answered["content-type"] == "application/problem+json"
 
 
 def test_a_token_for_something_else_may_not_listen(kestrel: Home) -> None:
     reader = Reader(bearer(kestrel, scopes=("quotas:read",)))
-    run(reader.read(2))
+    run(reader.read())
     assert reader.status == 403
 
 
 @pytest.mark.parametrize("last", ["x", "1", "1-2-3", "9" * 50 + "-1", f"{2**63}-1"])
 def test_an_id_that_is_none_is_refused(kestrel: Home, last: str) -> None:
     reader = Reader({**bearer(kestrel), "last-event-id": last})
-    run(reader.read(2))
+    run(reader.read())
     assert reader.status == 400
 
 
-def while_reading(reader: Reader, act: Callable[[], None], *, seconds: float = 3) -> None:
+def while_reading(reader: Reader, act: Callable[[], None], *, until: Callable[[Reader], bool]) -> None:
     async def both() -> None:
-        reading = asyncio.ensure_future(reader.read(seconds))
-        await asyncio.sleep(0.3)
+        reading = asyncio.ensure_future(reader.read(until))
+        while not found_nothing_new(reader):
+            assert not reading.done()
+            await asyncio.sleep(0.01)
         await asyncio.to_thread(lambda: (act(), connections.close_all()))
         await reading
 
@@ -335,7 +366,8 @@ def test_who_loses_access_is_gone_with_the_next_look(kestrel: Home) -> None:
             ApiToken.objects.update(revoked_at=clock.now())
         ask(kestrel, "secret")
 
-    while_reading(reader, revoke)
+    while_reading(reader, revoke, until=never)
+    assert reader.was_sent_away
     assert reader.text.endswith(b"event: end\ndata: {}\n\n")
     assert b"secret" not in reader.text
 
@@ -351,12 +383,12 @@ def test_the_portals_session_may_listen_and_only_the_portals_pages_may_ask_with_
     headers, _ = session_of(kestrel)
     ask(kestrel, "mine")
     ours = Reader({**headers, "origin": django_settings.PUBLIC_URL, "last-event-id": "0-0"})
-    run(ours.read(0.3))
+    run(ours.read())
     assert ours.seen[0]["name"] == "mine"
     assert ours.answered["access-control-allow-origin"] == django_settings.PUBLIC_URL
     assert ours.answered["access-control-allow-credentials"] == "true"
     theirs = Reader({**headers, "origin": "https://evil.example"})
-    run(theirs.read(0.2))
+    run(theirs.read())
     assert "access-control-allow-origin" not in theirs.answered
 
 
@@ -365,7 +397,7 @@ def test_a_session_from_before_the_password_changed_is_none(kestrel: Home) -> No
     user.set_password("another long password")
     user.save()
     reader = Reader(headers)
-    run(reader.read(2))
+    run(reader.read())
     assert reader.status == 401
 
 
@@ -375,14 +407,14 @@ def test_a_member_of_nothing_hears_nothing(kestrel: Home) -> None:
         Member.objects.filter(user=user).delete()
         ServiceAccount.objects.all().delete()
     reader = Reader(headers)
-    run(reader.read(2))
+    run(reader.read())
     assert reader.status == 401
 
 
 def test_a_quiet_stream_says_that_it_is_still_there(kestrel: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream, "HEARTBEAT_EVERY", 2)
     reader = Reader(bearer(kestrel))
-    run(reader.read(0.5))
+    run(reader.read())
     assert b": still here\n\n" in reader.text
 
 
@@ -391,19 +423,20 @@ def test_a_reader_that_takes_nothing_is_dropped(kestrel: Home, monkeypatch: pyte
     reader = Reader(bearer(kestrel))
     application = Stream()
 
-    async def never(message: dict[str, Any]) -> None:
+    async def take_nothing(message: dict[str, Any]) -> None:
         if message["type"] != "http.response.start":
             await asyncio.sleep(60)
 
-    monkeypatch.setattr(reader, "_send", never)
-    run(reader.read(5, application=application))
+    monkeypatch.setattr(reader, "_send", take_nothing)
+    run(reader.read(application=application))
+    assert reader.was_sent_away
     assert application.readers == 0
 
 
 def test_more_readers_than_it_bears_are_told_so(kestrel: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream, "MOST_READERS", 0)
     reader = Reader(bearer(kestrel))
-    run(reader.read(2))
+    run(reader.read())
     assert reader.status == 503
 
 
@@ -420,14 +453,14 @@ def test_a_database_that_goes_away_is_waited_for(kestrel: Home) -> None:
             )
         ask(kestrel, "later")
 
-    while_reading(reader, cut)
+    while_reading(reader, cut, until=lambda reader: len(reader.seen) == 2)
     assert {event["name"] for event in reader.seen} == {"later"}
 
 
 def test_only_the_stream_and_its_health_are_here(own_database: OwnDatabase) -> None:
     for path, status in (("/health", 200), ("/api/v1/leases", 404), ("/", 404)):
         reader = Reader({}, path=path)
-        run(reader.read(2))
+        run(reader.read())
         assert reader.status == status
 
 
