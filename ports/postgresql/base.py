@@ -8,6 +8,8 @@ cannot hold. Where a function takes nothing but an int, cast (billing/api/pages.
 from django.db.backends.postgresql import base, operations
 from psycopg.types import numeric
 
+from ports.postgresql import lists  # noqa: F401  # long lists are bound as one value from here on
+
 
 class DatabaseOperations(operations.DatabaseOperations):
     """Writes integers of every column as bigints."""

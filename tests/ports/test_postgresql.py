@@ -1,16 +1,20 @@
 """The server binds values: numbers arrive whole, and what is asked often is planned once."""
 
+from datetime import timedelta
+
 import pytest
 from django.db import DataError, connection, transaction
-from django.db.models import F
+from django.db.models import F, Value
 
-from broker.models import GpuModel
+from broker.models import Gpu, GpuModel
 from ports.models import Ring
+from ports.postgresql import lists
 from tests import world
 from tests.world import NOW
 
 pytestmark = pytest.mark.django_db
 BEYOND = 2**32 + 5  # its lower 32 bits read 5
+FLEET = 70_000  # more than the 65,535 values that a statement may have beside it
 
 
 def a_model() -> GpuModel:
@@ -48,3 +52,42 @@ def test_what_the_orm_asks_often_is_planned_once() -> None:
         planned = [row[0] for row in cursor.fetchall()]
     assert any(sql.startswith("SELECT") for sql in planned)
     assert any(sql.startswith("INSERT") for sql in planned)
+
+
+def a_ring(number: int) -> Ring:
+    return Ring.objects.create(id=number, task="a", subject=f"s{number}", tenant_id="", at=NOW)
+
+
+def test_a_list_as_long_as_a_fleet_is_one_value() -> None:
+    mine, other = a_ring(5), a_ring(FLEET + 5)
+    subjects = [f"s{n}" for n in range(FLEET)]
+    assert list(Ring.objects.exclude(subject__in=subjects)) == [other]
+    assert Ring.objects.filter(pk__in=range(FLEET)).delete()[0] == 1
+    assert not Ring.objects.filter(pk=mine.pk).exists()
+
+
+def test_moments_are_one_value_too() -> None:
+    ring = a_ring(1)
+    assert list(Ring.objects.filter(at__in=[NOW + timedelta(days=n) for n in range(lists.LONG + 1)])) == [
+        ring
+    ]
+
+
+def test_a_long_list_of_relations_is_one_value_too() -> None:
+    world.cards(2)
+    nodes = [f"nod_{n}" for n in range(FLEET)]
+    first = Gpu.objects.order_by("pk")[0]
+    assert list(Gpu.objects.filter(node__in=[*nodes, first.node_id], pk=first.pk)) == [first]
+    assert list(Gpu.objects.filter(node__name__in=[*nodes, first.node.name], pk=first.pk)) == [first]
+
+
+@pytest.mark.parametrize("count", [1, lists.LONG, lists.LONG + 1])
+def test_a_list_of_any_length_finds_the_same(count: int) -> None:
+    mine, other = a_ring(1), a_ring(count + 1)
+    assert list(Ring.objects.filter(pk__in=range(1, count + 1))) == [mine]
+    assert list(Ring.objects.exclude(pk__in=range(1, count + 1))) == [other]
+    assert list(Ring.objects.filter(pk__in=[1] * 2 * count)) == [mine]
+    assert list(Ring.objects.filter(pk__in=[*range(1, count + 1), None])) == [mine]
+    assert list(Ring.objects.filter(pk__in=[*range(1, count + 1), F("id")]).order_by("pk")) == [mine, other]
+    assert list(Ring.objects.filter(task__in=[Value("a")] * 2 * count).order_by("pk")) == [mine, other]
+    assert list(Ring.objects.filter(pk__in=Ring.objects.filter(subject="s1").values("pk"))) == [mine]

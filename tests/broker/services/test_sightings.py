@@ -45,6 +45,10 @@ def gone(sighting: Sighting, version: int) -> Sighting:
 
 
 STEP = ("lse_1", "ten_1")
+FLEET = """
+INSERT INTO broker_clusterobject (cluster_id, kind, namespace, name, uid, version, order_name, body, seen_at)
+SELECT %s, 'Pod', 'gt-1', 'p' || n, 'u-' || n, 1, '', '{"metadata": {}}', now() FROM generate_series(1, 70000) n
+"""
 
 
 def test_news_of_a_lease_is_told_once_however_much_of_it_there_is(cluster: Cluster, rings: Rings) -> None:
@@ -87,6 +91,14 @@ def test_a_list_tells_of_what_went_while_nobody_watched(cluster: Cluster, rings:
     rings.clear()
     sightings.forget_others(cluster, "Pod", {("gt-1", "a")}, version=10, now=NOW)
     assert rings == []
+
+
+def test_more_may_have_gone_than_a_statement_has_values(cluster: Cluster, rings: Rings) -> None:
+    """PostgreSQL takes 65,535 values beside a statement, and a large cluster has more objects."""
+    with connection.cursor() as cursor:
+        cursor.execute(FLEET, [cluster.pk])
+    sightings.forget_others(cluster, "Pod", {("gt-1", "p1")}, version=9, now=NOW)
+    assert ClusterObject.objects.get().name == "p1"
 
 
 def test_what_is_newer_than_the_list_stays(cluster: Cluster, rings: Rings) -> None:
