@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from tests import ground
 if TYPE_CHECKING:
     from pytest_django import DjangoDbBlocker
 
+PATIENCE_S = 120
 _numbers = itertools.count()
 
 
@@ -76,6 +78,7 @@ def template_database(django_db_blocker: "DjangoDbBlocker") -> str:
     from django.core.management import call_command
 
     ground.need_server()
+    have_patience()
     server, name = ground.server(), ground.template_name()
     with ground.turn("migrating"):
         if roles.note(server, name) == "ready":
@@ -86,6 +89,20 @@ def template_database(django_db_blocker: "DjangoDbBlocker") -> str:
             call_command("migrate", database="owner", verbosity=0, interactive=False)
         roles.write_note(server, name, "ready")
     return name
+
+
+def have_patience() -> None:
+    """Wait for locks and statements as long as a busy machine takes: a hundred threads queue for one row here.
+
+    How long the product waits before it answers "busy" is tested where a test sets it.
+    """
+    from django.db import connections
+
+    for alias in connections:
+        options = connections.settings[alias]["OPTIONS"]
+        for name in ("lock_timeout", "statement_timeout"):
+            options["options"] = re.sub(rf"{name}=\d+s", f"{name}={PATIENCE_S}s", options["options"])
+        connections[alias].close()
 
 
 def read_the_clock_once() -> None:

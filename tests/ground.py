@@ -21,6 +21,8 @@ CHECKOUT = Path(__file__).resolve().parents[1]
 KEPT = CHECKOUT / "build" / "tests"
 # Sessions are short, and a table that is analysed in one run and not in another makes tests differ.
 STEADY = {"autovacuum": "off", "max_wal_senders": "0", "wal_level": "minimal", "log_min_messages": "fatal"}
+# Several workers may each be at a test with a hundred threads.
+ROOMY = {"max_connections": "1000"}
 
 
 def folder() -> Path:
@@ -69,7 +71,7 @@ def cluster() -> Cluster:
     servers = account.unprivileged()
     programs = binaries.find_postgres(servers)
     places = folder()
-    return Cluster(programs, places / "postgres", places, administrator(), servers, CARELESS | STEADY)
+    return Cluster(programs, places / "postgres", places, administrator(), servers, CARELESS | STEADY | ROOMY)
 
 
 @cache

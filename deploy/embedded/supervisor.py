@@ -12,6 +12,8 @@ from deploy.embedded.process import NEWS, Part, Process, adopt_orphans
 
 QUICK_DEATH_S = 10.0
 TOO_MANY_DEATHS = 5
+# For what stands above, then for the ground: how long they have to end, and to answer their last call.
+GRACE_S = ((4.0, 1.5), (3.0, 0.5))
 NO_SPACE = "No space left on device"
 
 
@@ -135,7 +137,7 @@ class Supervisor:
 
     def stop(self) -> None:
         """Stop everything, the last started first, and leave no process behind."""
-        for level, grace, last_call in ((self.above, 4.0, 1.5), (self.ground, 3.0, 0.5)):
+        for level, (grace, last_call) in zip((self.above, self.ground), GRACE_S, strict=True):
             for process in reversed(level):
                 process.send(process.part.stop)
             if not self._gone(level, grace):

@@ -75,11 +75,13 @@ def test_a_cluster_that_joins_later_is_followed_and_a_dead_thread_replaced(
     def follow(cluster: Cluster) -> None:
         begun.append(cluster.name)
         if cluster.name == "west":
-            lasting.wait(5)
+            lasting.wait(60)
 
     joined = iter([[], [Cluster(id="clu_west", name="west")], [Cluster(id="clu_west", name="west"), EAST]])
     monkeypatch.setattr(scene.command, "follow", follow)
     monkeypatch.setattr(scene.command, "_joined", lambda: next(joined))
-    scene.command.follow_all()
-    lasting.set()
+    try:
+        scene.command.follow_all()
+    finally:
+        lasting.set()
     assert begun == ["west", "east"]

@@ -37,13 +37,13 @@ class Crowd:
     def all_at_once(self, act: Callable[[int], Any]) -> list[Any]:
         def one(number: int) -> Any:
             connection.ensure_connection()
-            self._start.wait(30)
+            self._start.wait(120)
             return act(number)
 
         return list(self._pool.map(one, range(self.size)))
 
     def go_home(self) -> None:
-        list(self._pool.map(lambda _: (self._start.wait(30), connections.close_all()), range(self.size)))
+        list(self._pool.map(lambda _: (self._start.wait(120), connections.close_all()), range(self.size)))
         self._pool.shutdown()
 
 

@@ -92,4 +92,4 @@ def start(data: Path, port: int) -> Iterator[Callable[..., Start]]:
     for one in begun:
         if one.popen.poll() is None:
             one.popen.terminate()
-        one.popen.communicate(timeout=20)
+        one.popen.communicate(timeout=60)

@@ -18,6 +18,9 @@ from tests.database import OwnDatabase
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(command, "AWAY_NAP_S", 0.01)
+    monkeypatch.setattr(
+        command, "LONGEST_NAP_S", 600.0
+    )  # what happens within a test was woken, not slept for
 
 
 @pytest.fixture
@@ -35,11 +38,12 @@ def running(own_database: OwnDatabase, quick: None) -> Iterator[command.Command]
     thread.start()
     yield relay
     relay._stop()
-    thread.join(10)
+    doorbell.ring("broker.step", "lse_last", now=clock.now())  # which wakes it
+    thread.join(60)
     assert not thread.is_alive()
 
 
-def until(done: object, *, seconds: float = 8) -> bool:
+def until(done: object, *, seconds: float = 30) -> bool:
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if done():  # type: ignore[operator]
@@ -49,14 +53,10 @@ def until(done: object, *, seconds: float = 8) -> bool:
 
 
 def test_a_ring_is_carried_within_moments(running: command.Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    sent: list[tuple[str, float]] = []
-    monkeypatch.setattr(
-        doorbell, "send", lambda task, subject, tenant: sent.append((subject, time.monotonic()))
-    )
-    rung = time.monotonic()
+    sent: list[str] = []
+    monkeypatch.setattr(doorbell, "send", lambda task, subject, tenant: sent.append(subject))
     doorbell.ring("broker.step", "lse_1", now=clock.now())
     assert until(lambda: sent)
-    assert sent[0][1] - rung < 1.5
     doorbell.ring("broker.step", "lse_2", now=clock.now(), after_s=0.3)
     assert until(lambda: len(sent) == 2)
     assert until(lambda: not Ring.objects.exists())

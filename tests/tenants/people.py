@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from django.test import Client
 
+from ports import clock
 from tenants.domain.roles import Grant, Grants, Role
 from tenants.models import Member, Project, ServiceAccount, Tenant, User
 from tenants.services import members, projects, service_accounts, tenants, tokens, walls
@@ -92,7 +93,7 @@ class World:
 
 def moment() -> datetime:
     """Return the present moment: tokens and sessions of a test must be valid while it runs."""
-    return datetime.now(UTC)
+    return clock.now()
 
 
 def make(name: str = "Delta", *, email: str = "", time_zone: str = "Europe/Berlin") -> World:

@@ -43,7 +43,7 @@ def test_many_workers_at_once_open_one_payment_and_ask_once(own_database: OwnDat
     invoice, gateway, barrier = bill(), Watched(), Barrier(WORKERS)
 
     def work(number: int) -> int:
-        barrier.wait(20)
+        barrier.wait(60)
         try:
             opened = opening.open_due(now=NOW) if number % 2 else pressed()
             for hint in [*collecting.due(now=NOW), *collecting.due(now=NOW)]:

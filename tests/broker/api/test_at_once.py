@@ -47,7 +47,7 @@ def in_parallel(act: Any) -> list[Any]:
     def one(number: int) -> Any:
         try:
             connection.ensure_connection()
-            start.wait(20)
+            start.wait(60)
             return act(number)
         finally:
             connections.close_all()
@@ -84,13 +84,13 @@ def test_a_lock_that_somebody_keeps_is_answered_with_try_again(owner: Home) -> N
             with as_tenant(owner.tenant.pk):
                 list(Quota.objects.select_for_update())
                 held.set()
-                let_go.wait(20)
+                let_go.wait(60)
         finally:
             connections.close_all()
 
     holder = threading.Thread(target=hold)
     holder.start()
-    assert held.wait(10)
+    assert held.wait(60)
     with connection.cursor() as cursor:
         cursor.execute("SET lock_timeout = '100ms'")
     answer = api.post("leases", wanted, Idempotency_Key="patient")

@@ -15,6 +15,14 @@ def serve() -> Iterator[Serve]:
 
 
 @pytest.fixture
+def quick_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let nobody sleep, and time be past as if they had: it passes in no other way."""
+    moment = [clock.monotonic()]
+    monkeypatch.setattr(clock, "monotonic", lambda: moment[0])
+    monkeypatch.setattr(clock, "sleep", lambda seconds: moment.append(moment.pop() + seconds))
+
+
+@pytest.fixture
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Let nobody sleep, and remember for how long they wanted to."""
     slept: list[float] = []

@@ -92,7 +92,7 @@ class Wire:
 
     @property
     def api(self) -> Api:
-        return self.transport.within(5)
+        return self.transport.within(60)
 
     @contextmanager
     def up(self) -> Iterator["Wire"]:
