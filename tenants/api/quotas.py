@@ -38,8 +38,10 @@ class Quotas(Etagged, ListModelMixin, TenantViewSet):
     def create(self, request: Request) -> Response:
         """Set a ceiling on a project; a new one begins with what is held there already."""
         wanted = shape(QuotaWanted, request)
+        project = self.project_for(wanted["project"])
+        quotas.must_lead_above(self.request.roles, project)
         quota = quotas.set_limit(
-            project=self.project_for(wanted["project"]),
+            project=project,
             kind=QuotaKind(wanted["kind"]),
             limit=wanted["limit"],
             actor=self.request.actor,
@@ -52,6 +54,7 @@ class Quotas(Etagged, ListModelMixin, TenantViewSet):
         """Change a ceiling; below what is in use it only stops new leases."""
         quota = self.get_object()
         self.allow(quota.project.path)
+        quotas.must_lead_above(self.request.roles, quota.project)
         wanted = shape(QuotaChange, request)
         changed = quotas.set_limit(
             project=quota.project,
@@ -66,6 +69,7 @@ class Quotas(Etagged, ListModelMixin, TenantViewSet):
         """Take a ceiling away; those above it still hold."""
         quota = self.get_object()
         self.allow(quota.project.path)
+        quotas.must_lead_above(self.request.roles, quota.project)
         quotas.remove(quota, actor=self.request.actor, now=self.now)
         return Response(status=204)
 

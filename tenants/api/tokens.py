@@ -35,6 +35,8 @@ class Tokens(ListModelMixin, TenantViewSet):
 
     def get_queryset(self) -> Any:
         rows = self.visible(ApiToken.objects.all())
+        if within := self.request.roles.within:  # so that it cannot end what reaches further than itself
+            rows = rows.filter(project__path__contains=[within[-1]])
         if self.request.roles.may("tokens.all"):
             return rows
         actor = self.request.actor

@@ -32,7 +32,7 @@ def page(request: Any) -> HttpResponse:
         node.depth = len(node.path) - top
         node.quotas_here = [_shown(q) for q in set_here.get(node.pk, [])]
         node.may_write = request.roles.may("projects.write", node.path)
-        node.may_limit = request.roles.may("quotas.write", node.path) and node.parent_id is not None
+        node.may_limit = node.parent_id is not None and quotas.may_set(request.roles, node)
     told = {
         "nodes": nodes,
         "call": call("projects"),
@@ -119,6 +119,7 @@ def archive(request: Any, pk: str) -> HttpResponse:
 def limit(request: Any, pk: str) -> HttpResponse:
     """Set a quota on a project."""
     project = own(request, pk, "quotas.write")
+    quotas.must_lead_above(request.roles, project)
     form = LimitForm(request.POST)
     if not form.is_valid():
         return complain(request, form, to=reverse("projects"))

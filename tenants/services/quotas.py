@@ -9,6 +9,7 @@ from django.db.models import F
 from django.db.models.functions import Greatest
 
 from ports import database
+from tenants.domain.roles import Grants
 from tenants.models import Project, Quota, QuotaKind
 from tenants.services import audit
 from tenants.services.actors import Actor
@@ -38,6 +39,20 @@ def _must_be_yours(project: Project, actor: Actor) -> None:
         raise NotAllowed(
             "The quotas of the root project are set by the operators of this installation.",
             fix="Ask them, or set quotas on the projects below.",
+        )
+
+
+def may_set(grants: Grants, project: Project) -> bool:
+    """Tell whether one leads more than the project: its own ceiling is set from above, or it would be none."""
+    return grants.may("quotas.write", project.path[:-1])
+
+
+def must_lead_above(grants: Grants, project: Project) -> None:
+    """Refuse the ceiling of a project to those who lead it and no more; the root's is refused in words of its own."""
+    if project.parent_id is not None and not may_set(grants, project):
+        raise NotAllowed(
+            f"The quotas of {project.name} are set by those who lead what is above it.",
+            fix="Ask an owner or admin of the whole tenant, or set quotas on the projects below.",
         )
 
 

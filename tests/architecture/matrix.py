@@ -2,9 +2,9 @@
 
 To add an address, write one line in ROWS: its route exactly as `urls.py` composes it, and what it is.
 
-    "api/v1/leases": api("leases", GET=ALL, POST=WORKERS),
-    "api/v1/leases/<str:pk>": api("leases", thing="lease", GET=ALL, DELETE=WORKERS),
-    "leases/<str:pk>/": page(thing="lease", GET=ALL),
+    "api/v1/leases": api("leases", GET=ALL, POST=WORKERS, part=SAME),
+    "api/v1/leases/<str:pk>": api("leases", thing="lease", GET=ALL, DELETE=WORKERS, part=SAME),
+    "leases/<str:pk>/": page(thing="lease", GET=ALL, part=SAME),
     "ops/cards/": ops(GET=STAFF),
 
 * `api(noun, …)`: a collection under /api/v1/; `noun` is the scope a token needs (`noun:read`, `noun:write`).
@@ -13,13 +13,16 @@ To add an address, write one line in ROWS: its route exactly as `urls.py` compos
   `fleet()`: an address under /api/v1/ that is there for operators' sessions only.
 * methods name the roles that are let in; any method not named must answer 405. Being let in means any answer
   but 401, 403, 404 and 5xx: an empty body may well be refused with 400.
+* `part` says what a role is worth that is held on one project of the tree only: SAME as on the whole tenant, of what
+  lies in that project, while all else is missing; or NOBODY, for it tells of the whole tenant or changes it; or the
+  roles method by method (docs/decisions/0024). Operators' pages know no such roles.
 * `thing` names a function in THINGS that makes the row whose id stands in the address, in a given world.
 * `body` (optional) makes a good body for POST or PATCH from a world; it is also sent with the other tenant's ids,
   and with fields nobody may set.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
@@ -29,8 +32,8 @@ from broker.models import LayoutChange, Node, Offering
 from broker.services.leases.request import Wanted, request
 from broker.services.volumes import keeping
 from tenants.domain.roles import Role
-from tenants.models import AuditEvent, Quota, QuotaKind, User
-from tenants.services import invitations, members, quotas, tokens, walls
+from tenants.models import AuditEvent, Project, Quota, QuotaKind, User
+from tenants.services import invitations, members, quotas, service_accounts, tokens, walls
 from tenants.services.actors import SYSTEM
 from tests.billing.histories import ran, sold
 from tests.tenants.people import ALL as EVERYTHING
@@ -44,9 +47,13 @@ PAYERS = frozenset({"billing", "admin", "owner"})
 SETTLERS = frozenset({"billing", "owner"})
 OWNERS = frozenset({"owner"})
 STAFF = frozenset({"staff"})
+NOBODY: frozenset[str] = frozenset()
+SAME = None
 
 Thing = Callable[[World], str | tuple[str, ...]]
 Body = Callable[[World], dict[str, Any]]
+Methods = dict[str, frozenset[str]]
+Part = Methods | frozenset[str] | None
 
 
 @dataclass(frozen=True)
@@ -54,29 +61,36 @@ class Row:
     """What one address is, and whom each of its methods lets in."""
 
     kind: str
-    methods: dict[str, frozenset[str]] = field(default_factory=dict)
+    methods: Methods = field(default_factory=dict)
     noun: str = ""
     thing: str = ""
     body: Body | None = None
     writes_on_get: bool = False
     stores: bool = True  # False: its POST only asks, so a token that may read may send it
     opens: bool = False  # its GET hands out what opens a lease, so a token that may only read may not send it
+    part: Part = SAME
+
+    def on_a_part(self, method: str) -> frozenset[str]:
+        """Return the roles that are let in when they are held on one project only."""
+        told = self.methods if self.part is SAME else self.part
+        return told[method] if isinstance(told, dict) else told
 
 
 def api(
     noun: str,
     *,
+    part: Part,
     thing: str = "",
     body: Body | None = None,
     stores: bool = True,
     opens: bool = False,
     **methods: frozenset[str],
 ) -> Row:
-    return Row("api", methods, noun, thing, body, stores=stores, opens=opens)
+    return Row("api", methods, noun, thing, body, stores=stores, opens=opens, part=part)
 
 
-def page(*, thing: str = "", body: Body | None = None, **methods: frozenset[str]) -> Row:
-    return Row("page", methods, "", thing, body)
+def page(*, part: Part, thing: str = "", body: Body | None = None, **methods: frozenset[str]) -> Row:
+    return Row("page", methods, "", thing, body, part=part)
 
 
 def ops(*, thing: str = "", body: Body | None = None, **methods: frozenset[str]) -> Row:
@@ -107,10 +121,20 @@ def in_its_tenant(make: Thing) -> Thing:
     return inside
 
 
+def below(world: World, project: Project) -> World:
+    """Return the world of one project: the things that are made in it belong there."""
+    return replace(world, root=project)
+
+
+def node(world: World) -> Project | None:
+    """Return where people are made members: a project's world is that project, any other the whole tenant."""
+    return world.root if world.root.parent_id else None
+
+
 def a_member(world: World) -> str:
-    somebody = User.objects.create_user(f"zed-{world.tenant.pk}@example.org")
+    somebody = User.objects.create_user(f"zed-{world.root.pk}@example.org")
     member = members.add(
-        tenant=world.tenant, user=somebody, role=Role.VIEWER, project=None, actor=SYSTEM, now=moment()
+        tenant=world.tenant, user=somebody, role=Role.VIEWER, project=node(world), actor=SYSTEM, now=moment()
     )
     return str(member.pk)
 
@@ -120,11 +144,24 @@ def an_invitation(world: World) -> tuple[Any, str]:
         tenant=world.tenant,
         email="guest@example.org",
         role=Role.VIEWER,
-        project=None,
+        project=node(world),
         grants=EVERYTHING,
         actor=SYSTEM,
         now=moment(),
     )
+
+
+def a_machine(world: World) -> str:
+    account = service_accounts.create(
+        tenant=world.tenant,
+        name=f"matrix of {world.root.pk}",
+        role=Role.MEMBER,
+        project=node(world),
+        grants=EVERYTHING,
+        actor=SYSTEM,
+        now=moment(),
+    )
+    return str(account.pk)
 
 
 def a_token(world: World) -> str:
@@ -216,6 +253,8 @@ def an_invoice_line(world: World) -> tuple[str, str]:
     return str(line.invoice_id), str(line.n)
 
 
+# Things that lie in a project of the tree, so that a role on another project does not reach them.
+PLACED = frozenset({"lease", "volume", "project", "member", "invitation", "service account", "quota"})
 THINGS: dict[str, Thing] = {
     "invoice line": in_its_tenant(an_invoice_line),
     "invoice": in_its_tenant(an_invoice),
@@ -233,7 +272,7 @@ THINGS: dict[str, Thing] = {
     "project": lambda world: str(world.child(f"thing-{moment().timestamp()}").pk),
     "member": in_its_tenant(a_member),
     "invitation": in_its_tenant(lambda world: str(an_invitation(world)[0].pk)),
-    "service account": in_its_tenant(lambda world: str(world.machine("matrix").pk)),
+    "service account": in_its_tenant(a_machine),
     "token": in_its_tenant(a_token),
     "quota": in_its_tenant(a_quota),
     "event": in_its_tenant(lambda world: str(AuditEvent.objects.latest("id").pk)),
@@ -247,35 +286,48 @@ ROWS: dict[str, Row] = {
     "style/": anybody(),
     "api/v1/openapi.json": anybody(),
     # tenants, over the API
-    "api/v1/users/me": api("tenant", GET=ALL),
-    "api/v1/roles": api("tenant", GET=ALL),
-    "api/v1/tenants": api("tenant", GET=ALL),
+    "api/v1/users/me": api("tenant", GET=ALL, part=SAME),
+    "api/v1/roles": api("tenant", GET=ALL, part=SAME),
+    "api/v1/tenants": api("tenant", GET=ALL, part=SAME),
     "api/v1/tenants/<str:pk>": api(
-        "tenant", thing="tenant", GET=ALL, PATCH=OWNERS, body=lambda w: {"name": "New"}
+        "tenant",
+        thing="tenant",
+        GET=ALL,
+        PATCH=OWNERS,
+        body=lambda w: {"name": "New"},
+        part={"GET": ALL, "PATCH": NOBODY},
     ),
     "api/v1/projects": api(
-        "projects", GET=ALL, POST=LEADERS, body=lambda w: {"name": "new", "parent": w.root.pk}
+        "projects", GET=ALL, POST=LEADERS, body=lambda w: {"name": "new", "parent": w.root.pk}, part=SAME
     ),
     "api/v1/projects/<str:pk>": api(
-        "projects", thing="project", GET=ALL, PATCH=LEADERS, body=lambda w: {"name": "new"}
+        "projects", thing="project", GET=ALL, PATCH=LEADERS, body=lambda w: {"name": "new"}, part=SAME
     ),
-    "api/v1/projects/<str:pk>/archive": api("projects", thing="project", POST=LEADERS),
-    "api/v1/members": api("members", GET=ALL),
+    "api/v1/projects/<str:pk>/archive": api("projects", thing="project", POST=LEADERS, part=SAME),
+    "api/v1/members": api("members", GET=ALL, part=SAME),
     "api/v1/members/<str:pk>": api(
-        "members", thing="member", GET=ALL, PATCH=LEADERS, DELETE=LEADERS, body=lambda w: {"role": "viewer"}
+        "members",
+        thing="member",
+        GET=ALL,
+        PATCH=LEADERS,
+        DELETE=LEADERS,
+        body=lambda w: {"role": "viewer"},
+        part=SAME,
     ),
     "api/v1/invitations": api(
         "members",
         GET=LEADERS,
         POST=LEADERS,
         body=lambda w: {"email": "a@example.org", "role": "viewer", "project": w.root.pk},
+        part=SAME,
     ),
-    "api/v1/invitations/<str:pk>": api("members", thing="invitation", GET=LEADERS, DELETE=LEADERS),
+    "api/v1/invitations/<str:pk>": api("members", thing="invitation", GET=LEADERS, DELETE=LEADERS, part=SAME),
     "api/v1/service-accounts": api(
         "members",
         GET=ALL,
         POST=LEADERS,
         body=lambda w: {"name": "new", "role": "viewer", "project": w.root.pk},
+        part=SAME,
     ),
     "api/v1/service-accounts/<str:pk>": api(
         "members",
@@ -284,6 +336,7 @@ ROWS: dict[str, Row] = {
         PATCH=LEADERS,
         DELETE=LEADERS,
         body=lambda w: {"role": "viewer"},
+        part=SAME,
     ),
     "api/v1/tokens": api(
         "tokens",
@@ -295,21 +348,29 @@ ROWS: dict[str, Row] = {
             "expires_at": (moment() + timedelta(days=1)).isoformat(),
             "project": w.root.pk,
         },
+        part=SAME,
     ),
     # somebody else's token is not there at all for those who do not lead
-    "api/v1/tokens/<str:pk>": api("tokens", thing="token", GET=LEADERS, DELETE=LEADERS),
+    "api/v1/tokens/<str:pk>": api("tokens", thing="token", GET=LEADERS, DELETE=LEADERS, part=NOBODY),
     "api/v1/quotas": api(
         "quotas",
         GET=ALL,
         POST=LEADERS,
         body=lambda w: {"project": w.child("q").pk, "kind": "units", "limit": 1},
+        part=SAME,
     ),
     "api/v1/quotas/<str:pk>": api(
-        "quotas", thing="quota", GET=ALL, PATCH=LEADERS, DELETE=LEADERS, body=lambda w: {"limit": 1}
+        "quotas",
+        thing="quota",
+        GET=ALL,
+        PATCH=LEADERS,
+        DELETE=LEADERS,
+        body=lambda w: {"limit": 1},
+        part=SAME,
     ),
-    "api/v1/quota-usage": api("quotas", GET=ALL),
-    "api/v1/audit-events": api("audit", GET=LEADERS),
-    "api/v1/audit-events/<str:pk>": api("audit", thing="event", GET=LEADERS),
+    "api/v1/quota-usage": api("quotas", GET=ALL, part=SAME),
+    "api/v1/audit-events": api("audit", GET=LEADERS, part=NOBODY),
+    "api/v1/audit-events/<str:pk>": api("audit", thing="event", GET=LEADERS, part=NOBODY),
     # leases and what is on sale, over the API
     "api/v1/leases": api(
         "leases",
@@ -321,30 +382,38 @@ ROWS: dict[str, Row] = {
             "offering": an_offering().pk,
             "max_duration_s": 3600,
         },
+        part=SAME,
     ),
     "api/v1/leases/<str:pk>": api(
-        "leases", thing="lease", GET=ALL, PATCH=WORKERS, DELETE=WORKERS, body=lambda w: {"name": "new"}
+        "leases",
+        thing="lease",
+        GET=ALL,
+        PATCH=WORKERS,
+        DELETE=WORKERS,
+        body=lambda w: {"name": "new"},
+        part=SAME,
     ),
-    "api/v1/leases/<str:pk>/release": api("leases", thing="lease", POST=WORKERS),
-    "api/v1/leases/<str:pk>/extend": api("leases", thing="lease", POST=WORKERS),
-    "api/v1/leases/<str:pk>/stop": api("leases", thing="lease", POST=WORKERS),
-    "api/v1/leases/<str:pk>/start": api("leases", thing="lease", POST=WORKERS),
+    "api/v1/leases/<str:pk>/release": api("leases", thing="lease", POST=WORKERS, part=SAME),
+    "api/v1/leases/<str:pk>/extend": api("leases", thing="lease", POST=WORKERS, part=SAME),
+    "api/v1/leases/<str:pk>/stop": api("leases", thing="lease", POST=WORKERS, part=SAME),
+    "api/v1/leases/<str:pk>/start": api("leases", thing="lease", POST=WORKERS, part=SAME),
     "api/v1/volumes": api(
         "leases",
         GET=ALL,
         POST=WORKERS,
         body=lambda w: {"name": f"new-{moment().timestamp()}", "project": w.root.pk, "size_gib": 1},
+        part=SAME,
     ),
-    "api/v1/volumes/<str:pk>": api("leases", thing="volume", GET=ALL, DELETE=WORKERS),
-    "api/v1/leases/<str:pk>/transitions": api("leases", thing="lease", GET=ALL),
-    "api/v1/leases/<str:pk>/connections": api("leases", thing="lease", opens=True, GET=WORKERS),
-    "api/v1/leases/<str:pk>/allocations": api("leases", thing="lease", GET=ALL),
-    "api/v1/queue-entries": api("leases", GET=ALL),
-    "api/v1/events": api("leases", GET=ALL),
-    "api/v1/offerings": api("offerings", GET=ALL),
+    "api/v1/volumes/<str:pk>": api("leases", thing="volume", GET=ALL, DELETE=WORKERS, part=SAME),
+    "api/v1/leases/<str:pk>/transitions": api("leases", thing="lease", GET=ALL, part=SAME),
+    "api/v1/leases/<str:pk>/connections": api("leases", thing="lease", opens=True, GET=WORKERS, part=SAME),
+    "api/v1/leases/<str:pk>/allocations": api("leases", thing="lease", GET=ALL, part=SAME),
+    "api/v1/queue-entries": api("leases", GET=ALL, part=SAME),
+    "api/v1/events": api("leases", GET=ALL, part=SAME),
+    "api/v1/offerings": api("offerings", GET=ALL, part=SAME),
     "api/v1/offerings/<str:pk>": shared("offerings", thing="offering", GET=ALL),
     "api/v1/offerings/<str:pk>/availability": shared("offerings", thing="offering", GET=ALL),
-    "api/v1/gpu-models": api("offerings", GET=ALL),
+    "api/v1/gpu-models": api("offerings", GET=ALL, part=SAME),
     "api/v1/gpu-models/<str:pk>": shared("offerings", thing="gpu model", GET=ALL),
     "api/v1/clusters": fleet(),
     "api/v1/clusters/<str:pk>": fleet(thing="cluster"),
@@ -353,62 +422,65 @@ ROWS: dict[str, Row] = {
     "api/v1/gpus": fleet(),
     "api/v1/gpus/<str:pk>": fleet(thing="gpu"),
     # money, over the API
-    "api/v1/leases/<str:pk>/charges": api("leases", thing="lease", GET=ALL),
+    "api/v1/leases/<str:pk>/charges": api("leases", thing="lease", GET=ALL, part=SAME),
     "api/v1/quotes": api(
         "offerings",
         POST=ALL,
         stores=False,
         body=lambda w: {"project": w.root.pk, "offering": an_offering().pk, "max_duration_s": 3600},
+        part=SAME,
     ),
-    "api/v1/usage": api("usage", GET=ALL),
-    "api/v1/rated-charges": api("usage", GET=ALL),
-    "api/v1/invoices": api("billing", GET=PAYERS),
-    "api/v1/invoices/<str:pk>": api("billing", thing="invoice", GET=PAYERS),
-    "api/v1/invoices/<str:pk>/lines": api("billing", thing="invoice", GET=PAYERS),
-    "api/v1/invoices/<str:pk>/lines/<str:n>/explain": api("billing", thing="invoice line", GET=PAYERS),
-    "api/v1/invoices/<str:pk>/pay": api("billing", thing="final invoice", POST=SETTLERS),
-    "api/v1/payments": api("billing", GET=PAYERS),
-    "api/v1/payments/<str:pk>": api("billing", thing="payment", GET=PAYERS),
-    "api/v1/price-versions": api("offerings", GET=ALL),
+    "api/v1/usage": api("usage", GET=ALL, part=SAME),
+    "api/v1/rated-charges": api("usage", GET=ALL, part=SAME),
+    "api/v1/invoices": api("billing", GET=PAYERS, part=NOBODY),
+    "api/v1/invoices/<str:pk>": api("billing", thing="invoice", GET=PAYERS, part=NOBODY),
+    "api/v1/invoices/<str:pk>/lines": api("billing", thing="invoice", GET=PAYERS, part=NOBODY),
+    "api/v1/invoices/<str:pk>/lines/<str:n>/explain": api(
+        "billing", thing="invoice line", GET=PAYERS, part=NOBODY
+    ),
+    "api/v1/invoices/<str:pk>/pay": api("billing", thing="final invoice", POST=SETTLERS, part=NOBODY),
+    "api/v1/payments": api("billing", GET=PAYERS, part=NOBODY),
+    "api/v1/payments/<str:pk>": api("billing", thing="payment", GET=PAYERS, part=NOBODY),
+    "api/v1/price-versions": api("offerings", GET=ALL, part=SAME),
     # leases and money, in the portal
-    "": page(GET=ALL),
-    "catalogue/": page(GET=ALL),
-    "launch/": page(GET=ALL, POST=WORKERS),
-    "leases/": page(GET=ALL),
-    "leases/<str:pk>/": page(thing="lease", GET=ALL),
-    "leases/<str:pk>/row/": page(thing="lease", GET=ALL),
-    "leases/<str:pk>/extend/": page(thing="lease", GET=WORKERS, POST=WORKERS),
-    "leases/<str:pk>/stop/": page(thing="lease", GET=WORKERS, POST=WORKERS),
-    "leases/<str:pk>/start/": page(thing="lease", GET=WORKERS, POST=WORKERS),
-    "volumes/": page(GET=ALL, POST=WORKERS),
-    "volumes/<str:pk>/delete/": page(thing="volume", GET=WORKERS, POST=WORKERS),
-    "leases/<str:pk>/release/": page(thing="lease", GET=WORKERS, POST=WORKERS),
-    "queue/": page(GET=ALL),
-    "spend/": page(GET=ALL),
-    "invoices/": page(GET=PAYERS),
-    "invoices/<str:pk>/": page(thing="invoice", GET=PAYERS),
-    "invoices/<str:pk>/pay/": page(thing="final invoice", POST=SETTLERS),
+    "": page(GET=ALL, part=SAME),
+    "catalogue/": page(GET=ALL, part=SAME),
+    "launch/": page(GET=ALL, POST=WORKERS, part=SAME),
+    "leases/": page(GET=ALL, part=SAME),
+    "leases/<str:pk>/": page(thing="lease", GET=ALL, part=SAME),
+    "leases/<str:pk>/row/": page(thing="lease", GET=ALL, part=SAME),
+    "leases/<str:pk>/extend/": page(thing="lease", GET=WORKERS, POST=WORKERS, part=SAME),
+    "leases/<str:pk>/stop/": page(thing="lease", GET=WORKERS, POST=WORKERS, part=SAME),
+    "leases/<str:pk>/start/": page(thing="lease", GET=WORKERS, POST=WORKERS, part=SAME),
+    "volumes/": page(GET=ALL, POST=WORKERS, part=SAME),
+    "volumes/<str:pk>/delete/": page(thing="volume", GET=WORKERS, POST=WORKERS, part=SAME),
+    "leases/<str:pk>/release/": page(thing="lease", GET=WORKERS, POST=WORKERS, part=SAME),
+    "queue/": page(GET=ALL, part=SAME),
+    "spend/": page(GET=ALL, part=SAME),
+    "invoices/": page(GET=PAYERS, part=NOBODY),
+    "invoices/<str:pk>/": page(thing="invoice", GET=PAYERS, part=NOBODY),
+    "invoices/<str:pk>/pay/": page(thing="final invoice", POST=SETTLERS, part=NOBODY),
     # tenants, in the portal
     "join/<str:secret>/": anybody("GET", "POST", thing="link", writes_on_get=True),
     "start/": account("GET", "POST"),
-    "switch/": page(POST=ALL),
-    "team/": page(GET=ALL),
-    "team/invitations/": page(POST=LEADERS),
-    "team/invitations/<str:pk>/revoke/": page(thing="invitation", POST=LEADERS),
-    "team/members/<str:pk>/role/": page(thing="member", POST=LEADERS),
-    "team/members/<str:pk>/remove/": page(thing="member", POST=LEADERS),
-    "team/machines/": page(POST=LEADERS),
-    "team/machines/<str:pk>/close/": page(thing="service account", POST=LEADERS),
-    "tokens/": page(GET=ALL, POST=ALL),
-    "tokens/<str:pk>/revoke/": page(thing="token", POST=LEADERS),
-    "projects/": page(GET=ALL),
-    "projects/new/": page(POST=LEADERS),
-    "projects/tenant/": page(POST=OWNERS),
-    "projects/<str:pk>/name/": page(thing="project", POST=LEADERS),
-    "projects/<str:pk>/archive/": page(thing="project", POST=LEADERS),
-    "projects/<str:pk>/quota/": page(thing="project", POST=LEADERS),
-    "audit/": page(GET=LEADERS),
-    "audit.csv": page(GET=LEADERS),
+    "switch/": page(POST=ALL, part=SAME),
+    "team/": page(GET=ALL, part=SAME),
+    "team/invitations/": page(POST=LEADERS, part=SAME),
+    "team/invitations/<str:pk>/revoke/": page(thing="invitation", POST=LEADERS, part=SAME),
+    "team/members/<str:pk>/role/": page(thing="member", POST=LEADERS, part=SAME),
+    "team/members/<str:pk>/remove/": page(thing="member", POST=LEADERS, part=SAME),
+    "team/machines/": page(POST=LEADERS, part=SAME),
+    "team/machines/<str:pk>/close/": page(thing="service account", POST=LEADERS, part=SAME),
+    "tokens/": page(GET=ALL, POST=ALL, part=SAME),
+    "tokens/<str:pk>/revoke/": page(thing="token", POST=LEADERS, part=NOBODY),
+    "projects/": page(GET=ALL, part=SAME),
+    "projects/new/": page(POST=LEADERS, part=SAME),
+    "projects/tenant/": page(POST=OWNERS, part=NOBODY),
+    "projects/<str:pk>/name/": page(thing="project", POST=LEADERS, part=SAME),
+    "projects/<str:pk>/archive/": page(thing="project", POST=LEADERS, part=SAME),
+    "projects/<str:pk>/quota/": page(thing="project", POST=LEADERS, part=SAME),
+    "audit/": page(GET=LEADERS, part=NOBODY),
+    "audit.csv": page(GET=LEADERS, part=NOBODY),
     # the fleet, for operators
     "ops/": ops(GET=STAFF),
     "ops/map/": ops(GET=STAFF),

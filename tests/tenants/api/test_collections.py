@@ -150,6 +150,25 @@ def test_a_role_on_a_project_reaches_its_subtree_only(delta: World) -> None:
     assert here.status_code == 201
 
 
+def test_who_leads_a_project_sets_ceilings_below_it_and_not_its_own(delta: World, api: Api) -> None:
+    lab = delta.child("lab")
+    below = delta.child("bench", lab)
+    lead = Api(delta.token(Role.OWNER, project=lab))
+    own = api.ask("POST", "quotas", {"project": lab.pk, "kind": "units", "limit": 4000}).json()
+    for refused in (
+        lead.ask("POST", "quotas", {"project": lab.pk, "kind": "units", "limit": 9000}),
+        lead.ask("POST", "quotas", {"project": lab.pk, "kind": "gpu_seconds", "limit": 9000}),
+        lead.ask("PATCH", f"quotas/{own['id']}", {"limit": 9000}, If_Match="*"),
+        lead.ask("DELETE", f"quotas/{own['id']}", If_Match="*"),
+    ):
+        assert refused.status_code == 403
+        assert "above" in refused.json()["detail"] + refused.json()["fix"]["text"]
+    assert lead.ask("GET", f"quotas/{own['id']}").json()["limit"] == 4000
+    made = lead.ask("POST", "quotas", {"project": below.pk, "kind": "units", "limit": 9000})
+    assert made.status_code == 201
+    assert lead.ask("DELETE", f"quotas/{made.json()['id']}", If_Match="*").status_code == 204
+
+
 def test_somebody_who_leaves_the_tenant_may_do_so_themselves(delta: World) -> None:
     viewer = Api(delta.token(Role.VIEWER))
     mine = delta.membership(delta.person(Role.VIEWER))

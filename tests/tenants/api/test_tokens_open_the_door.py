@@ -91,6 +91,23 @@ def test_a_token_confined_to_a_project_sees_only_what_is_below(delta: World) -> 
     assert {p["id"] for p in seen} == {lab.pk, below.pk}
 
 
+def test_a_token_confined_to_a_project_ends_none_that_reaches_further(delta: World) -> None:
+    lab = delta.child("lab")
+    below = delta.child("bench", lab)
+    delta.token()
+    confined = Api(delta.token(within=lab))
+    delta.token(within=below)
+    delta.token(within=delta.child("elsewhere"))
+    with walls.as_tenant(delta.tenant.pk):
+        placed = {token.project_id: token.pk for token in ApiToken.objects.all()}
+    assert len(placed) == 4
+    seen = {token["id"] for token in confined.ask("GET", "tokens").json()["items"]}
+    assert seen == {placed[lab.pk], placed[below.pk]}
+    for token in set(placed.values()) - seen:
+        assert confined.ask("DELETE", f"tokens/{token}").status_code == 404
+    assert confined.ask("DELETE", f"tokens/{placed[lab.pk]}").status_code == 204
+
+
 def test_last_use_is_written_at_most_once_a_minute(delta: World) -> None:
     text = delta.token()
     Api(text).ask("GET", "projects")

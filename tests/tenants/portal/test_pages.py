@@ -171,6 +171,20 @@ def test_a_machine_gets_a_token_and_is_closed(delta: World, owner: Browser) -> N
     assert world.Api(text).ask("GET", "users/me").status_code == 401
 
 
+def test_who_leads_a_project_is_offered_ceilings_below_it_only(delta: World) -> None:
+    lab = delta.child("lab")
+    below = delta.child("bench", lab)
+    lead = signed_in(delta.person(Role.OWNER, project=lab))
+    page = lead.get("/projects/").content.decode()
+    assert f"/projects/{below.pk}/quota/" in page
+    assert f"/projects/{lab.pk}/quota/" not in page
+    assert lead.post(f"/projects/{lab.pk}/quota/", {"kind": "units", "limit": "2.5"}).status_code == 403
+    lead.post(f"/projects/{below.pk}/quota/", {"kind": "units", "limit": "2.5"})
+    with walls.as_tenant(delta.tenant.pk):
+        set_on = Quota.objects.exclude(project=delta.root).values_list("project_id", flat=True)
+        assert list(set_on) == [below.pk]
+
+
 def test_projects_are_made_renamed_limited_and_archived(delta: World, owner: Browser) -> None:
     owner.post("/projects/new/", {"name": "lab", "project": delta.root.pk})
     with walls.as_tenant(delta.tenant.pk):

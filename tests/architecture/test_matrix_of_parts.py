@@ -1,0 +1,190 @@
+"""Every address × method × role that is held on one project only × id, against the same table.
+
+One's own things lie in Alpha. Things of Quagga beside it, of the root above it and of another tenant must all look
+as if there were no such thing.
+"""
+
+import re
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tenants.domain.roles import Role
+from tenants.services import walls
+from tests.architecture import routes
+from tests.architecture.knocks import MALFORMED, MASKS, SAFE, Knock, Visitors, judge, rows
+from tests.architecture.matrix import PLACED, THINGS, Row, below
+from tests.tenants import people
+from tests.tenants.people import World
+
+pytestmark = pytest.mark.django_db
+
+ROLES = [role.value for role in Role]
+CONFINED = "token confined to Alpha"  # of the tenant's owner
+ELSEWHERE = b"uagga"  # in the name of the project beside one's own
+
+
+class Parts(Visitors):
+    """The same people, and one for every role on Alpha alone."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.alpha, self.quagga = self.here.child("Alpha"), self.here.child("Quagga")
+        self.inside, self.beside = below(self.here, self.alpha), below(self.here, self.quagga)
+        for role in Role:
+            self.tokens[f"{role} of Alpha"] = self.here.token(role, project=self.alpha)
+            user = self.here.person(role, project=self.alpha)
+            self.sessions[f"{role} of Alpha"] = self._session(user)
+        self.tokens[CONFINED] = self.here.token(within=self.alpha)
+        self.places: dict[str, tuple[tuple[str, ...], dict[str, tuple[str, ...]]]] = {}
+        people.close_wall()
+
+    def around(self, row: Row) -> tuple[tuple[str, ...], dict[str, tuple[str, ...]]]:
+        """Return the ids of a thing of one's own, and by their names those that one must not see."""
+        if row.thing not in self.places:
+            if row.thing in PLACED:
+                own, beside, above = (self._made(row, w) for w in (self.inside, self.beside, self.here))
+                hidden = {"beside": beside, "above": above}
+            else:
+                own, hidden = self._made(row, self.here), {}
+            foreign = self._made(row, self.there)
+            missing = (own[0].partition("_")[0] + "_" + "0" * 26, *own[1:])
+            self.places[row.thing] = own, {**hidden, "foreign": foreign, "missing": missing}
+            people.close_wall()
+        return self.places[row.thing]
+
+
+@pytest.fixture
+def who() -> Parts:
+    return Parts()
+
+
+def held(who: Parts, row: Row) -> list[tuple[str, str]]:
+    """Return the visitors of an address with the role that each has on Alpha."""
+    people_of = [(f"{role} of Alpha", role) for role in ROLES]
+    return [*people_of, (CONFINED, "owner")] if row.kind == "api" else people_of
+
+
+def asked(who: Parts, row: Row, visitor: str, method: str, path: str, **more: Any) -> Knock:
+    knock = Knock(who, row, visitor, method, path, **more)
+    knock.expect(ELSEWHERE not in knock.content, why="it names the project beside one's own")
+    return knock
+
+
+@pytest.mark.parametrize("kind", ["api", "page"])
+def test_a_role_on_one_project_opens_what_the_table_says_and_nothing_beside_it(who: Parts, kind: str) -> None:
+    for route, row in rows(kind):
+        for method in row.methods:
+            for visitor, role in held(who, row):
+                allowed = role in row.on_a_part(method)
+                if not row.thing:
+                    judge(asked(who, row, visitor, method, routes.address(route)), seen=True, allowed=allowed)
+                else:
+                    each_place(who, route, row, visitor, method, allowed)
+
+
+def each_place(who: Parts, route: str, row: Row, visitor: str, method: str, allowed: bool) -> None:
+    """Try a thing of one's own project, and everything that must look as if it were not there."""
+    own, hidden = who.around(row)
+    judge(
+        asked(who, row, visitor, method, routes.address(route, *own)),
+        seen=True,
+        allowed=allowed,
+    )
+    answers: dict[str, tuple[int, bytes]] = {}
+    for place, ids in hidden.items():
+        knock = asked(who, row, visitor, method, routes.address(route, *ids))
+        judge(knock, seen=False, allowed=allowed)
+        body = MASKS.sub(b"", knock.content).replace(ids[0].encode(), b"")
+        answers[place] = knock.status, body
+    for place, answer in answers.items():
+        assert answer == answers["missing"], f"{visitor} {method} {route}: {place} and missing differ"
+    knock = asked(who, row, visitor, method, routes.address(route, MALFORMED[0], *own[1:]))
+    knock.expect(knock.status in (403, 404) and not knock.written, why="the id is malformed")
+    knock.expect(knock.status == answers["missing"][0], why="malformed and missing are alike")
+
+
+def test_what_all_tenants_share_is_the_same_for_a_role_on_one_project(who: Parts) -> None:
+    for route, row in rows("shared"):
+        own, _ = who.around(row)
+        for visitor, _ in held(who, replace(row, kind="api")):
+            judge(asked(who, row, visitor, "GET", routes.address(route, *own)), seen=True, allowed=True)
+
+
+def test_operators_pages_are_not_there_for_a_role_on_one_project(who: Parts) -> None:
+    for route, row in rows("ops", "fleet"):
+        path = routes.address(route, *(who.thing(row, route)[0] if row.thing else ()))
+        for method in row.methods:
+            for role in ROLES:
+                knock = asked(who, row, f"{role} of Alpha", method, path)
+                knock.expect(knock.status == 404 and not knock.written, why="there is no such page for them")
+
+
+def test_open_and_account_pages_name_no_project_beside_ones_own(who: Parts) -> None:
+    for route, row in rows("account", "anybody"):
+        for method in row.methods:
+            ids = who.thing(row, route)[0] if row.thing else ()
+            knock = asked(who, row, "member of Alpha", method, routes.address(route, *ids))
+            knock.expect(knock.status != 500, why="nothing may break")
+
+
+def made_with(who: Parts, row: Row, world: World) -> dict[str, Any]:
+    """Return the good body of an address, with ids of this world."""
+    assert row.body is not None
+    with walls.as_tenant(world.tenant.pk):
+        found = row.body(world)
+    people.close_wall()
+    return found
+
+
+def test_a_good_body_does_in_ones_own_project_what_the_role_allows(who: Parts) -> None:
+    for route, row in rows("api"):
+        if row.body is None:
+            continue
+        good = made_with(who, row, who.inside)
+        path = routes.address(route, *(who.around(row)[0] if row.thing else ()))
+        for method in set(row.methods) - {*SAFE, "DELETE"}:
+            for visitor, role in held(who, row):
+                knock = asked(who, row, visitor, method, path, body=good)
+                allowed = role in row.on_a_part(method)
+                knock.expect((knock.status < 300) == allowed, why=f"it is {allowed} that this is allowed")
+                knock.expect(allowed or not knock.written, why="nothing may be written")
+
+
+def test_ids_of_other_projects_in_a_body_are_as_good_as_none(who: Parts) -> None:
+    for route, row in rows("api"):
+        if row.body is None or row.thing or "POST" not in row.methods:
+            continue
+        places = {name: made_with(who, row, world) for name, world in
+                  {"beside": who.beside, "above": who.here, "foreign": who.there}.items()}  # fmt: skip
+        missing = {name: lost(value) for name, value in places["beside"].items()}
+        path = routes.address(route)
+        for visitor, role in held(who, row):
+            allowed = role in row.on_a_part("POST")
+            none = asked(who, row, visitor, "POST", path, body=missing)
+            for place, body in places.items():
+                knock = asked(who, row, visitor, "POST", path, body=body)
+                knock.expect(knock.status == (404 if allowed else 403), why=f"{place} is not theirs")
+                knock.expect(not knock.written, why=f"nothing may be written, yet {knock.written[:2]}")
+                assert knock.content == none.content, f"{visitor} {route}: {place} and missing differ"
+
+
+def lost(value: Any) -> Any:
+    return re.sub(r"^(prj)_\w{26}$", r"\1_" + "0" * 26, value) if isinstance(value, str) else value
+
+
+def test_a_project_that_is_left_out_means_the_whole_tenant_and_is_refused(who: Parts) -> None:
+    for route in ("api/v1/invitations", "api/v1/service-accounts"):
+        row = dict(rows("api"))[route]
+        body = {**made_with(who, row, who.inside), "project": None}
+        for visitor, _ in held(who, row):
+            knock = asked(who, row, visitor, "POST", routes.address(route), body=body)
+            knock.expect(knock.status == 403 and not knock.written, why="it is the whole tenant")
+
+
+def test_every_thing_that_has_a_project_is_tried_in_others(who: Parts) -> None:
+    for name in PLACED:
+        assert name in THINGS
+        inside, beside = (who._made(Row("api", thing=name), w) for w in (who.inside, who.beside))
+        assert inside != beside
