@@ -80,8 +80,9 @@ def server() -> Server:
     return Server(foreign_server() or cluster().url())
 
 
+@cache
 def template_name() -> str:
-    """Name the database that has every migration and no row."""
+    """Name the database that has every migration and no row: those there were when this process looked first."""
     return f"gpubroker_template_{migrations.fingerprint()}"
 
 

@@ -145,7 +145,7 @@ class KubernetesStage:
 
 def until(stage: Stage, look: Callable[[], Observation], wanted: Seen, *, seconds: int = 120) -> Observation:
     """Look again and again, as often as the provisioner itself thinks it worth, until it says so."""
-    began, end = stage.now, time.monotonic() + 60
+    began, end = stage.now, time.monotonic() + 150
     while True:
         seen = look()
         if seen.seen is wanted:

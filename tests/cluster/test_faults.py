@@ -100,7 +100,7 @@ def test_a_namespace_deleted_by_hand_is_told_and_made_anew_for_the_next(
     stage.plane.api.until_gone(anchor_path(order))  # pods are the first to go, and all else waits for them
     until(stage, lambda: stage.provisioner.observe(order, now=stage.now), Seen.GONE)
     gone(stage, order)
-    stage.plane.api.until_gone(space(order), within=40)
+    stage.plane.api.until_gone(space(order))
 
     def again() -> object:
         try:
@@ -108,7 +108,7 @@ def test_a_namespace_deleted_by_hand_is_told_and_made_anew_for_the_next(
         except Unanswered:
             return None
 
-    end = time.monotonic() + 30
+    end = time.monotonic() + 90
     while again() is not Seen.READY:
         assert time.monotonic() < end
         time.sleep(0.2)
@@ -121,7 +121,7 @@ def test_a_quota_of_the_cluster_that_is_used_up_is_told_as_such(kubernetes_stage
     stage.plane.api.patch(f"{space(order)}/resourcequotas/gpub-hard", {"spec": {"hard": {"pods": "1"}}})
     stage.provisioner.ensure(order, now=stage.now)
     stage.skew += timedelta(seconds=5)  # after which its controller is asked why
-    end = time.monotonic() + 30
+    end = time.monotonic() + 90
     while "quota" not in (seen := stage.provisioner.ensure(order, now=stage.now)).text:
         assert time.monotonic() < end, seen
         time.sleep(0.3)
@@ -220,7 +220,7 @@ def gives_up_in_time(ask: Callable[[], object]) -> None:
     began = time.monotonic()
     with pytest.raises(Unanswered):
         ask()
-    assert time.monotonic() - began < PATIENCE_S + 2
+    assert time.monotonic() - began < PATIENCE_S + 20  # and not for ever
 
 
 def test_what_we_wait_for_an_answer_fits_into_a_workers_claim() -> None:
@@ -234,7 +234,7 @@ def test_a_control_plane_that_is_killed_loses_nothing(part: str, brittle: Kubern
     stage.plane.kill(part)
     gives_up_in_time(lambda: stage.provisioner.observe(order, now=stage.now))
     stage.plane.run(part)
-    end, seen = time.monotonic() + 60, None
+    end, seen = time.monotonic() + 90, None
     while seen is not Seen.READY:
         assert time.monotonic() < end, seen
         with suppress(Unanswered):

@@ -105,7 +105,7 @@ def test_a_cluster_is_given_up_and_keeps_only_the_volumes(installed: Installatio
     assert api.items(RULES, labelSelector=labels.OURS) == []
 
     assert "deleted" in remove(with_volumes=True)
-    api.until_gone(f"/api/v1/namespaces/{names.namespace(lease.project_id)}", within=40)
+    api.until_gone(f"/api/v1/namespaces/{names.namespace(lease.project_id)}")
     assert remove().count("not there") > 5, "a second time finds nothing"
     assert fresh(lease).end_reason == "by_tenant"
 

@@ -166,7 +166,7 @@ def at_the_gateway(installed: Installation) -> None:
     api.create(ROUTES)
     path = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{ROUTES['metadata']['name']}"  # type: ignore[index]
     api.until(path, lambda seen: "Established" in str(seen.get("status")))
-    end_of_patience = time.monotonic() + 20
+    end_of_patience = time.monotonic() + 90
     while not served(api) and time.monotonic() < end_of_patience:
         time.sleep(0.2)
     Cluster.objects.update(domain="leases.example", door="gateway/gateway/main")
@@ -297,7 +297,7 @@ def without_room(installed: Installation, kubeconfig: dict[str, Any]) -> None:
     leases = [
         installed.life.ask(installed.home, offering("1g.10gb"), **wanted) for wanted in (BOX, BATCH, SERVED)
     ]
-    end_of_patience = time.monotonic() + 30
+    end_of_patience = time.monotonic() + 90
     while waits := [lease for lease in leases if "quota in the cluster" not in str(fresh(lease).progress)]:
         assert time.monotonic() < end_of_patience, [fresh(lease).progress for lease in waits]
         installed.pass_on()

@@ -131,7 +131,7 @@ class Api:
         finally:
             answer.close()
 
-    def until(self, path: str, right: Callable[[Object], bool], *, within: float = 20) -> Object:
+    def until(self, path: str, right: Callable[[Object], bool], *, within: float = 90) -> Object:
         """Look at an object until it is right; say what it last was when it never is."""
         end, seen = time.monotonic() + within, None
         while time.monotonic() < end:
@@ -141,7 +141,7 @@ class Api:
             time.sleep(0.03)
         raise AssertionError(f"{path} is not right after {within} s: {json.dumps(seen, indent=1)[:4000]}")
 
-    def until_gone(self, path: str, *, within: float = 20) -> None:
+    def until_gone(self, path: str, *, within: float = 90) -> None:
         """Wait until nothing of that name is left."""
         end, seen = time.monotonic() + within, None
         while time.monotonic() < end:

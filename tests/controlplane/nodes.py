@@ -177,7 +177,7 @@ class Nodes:
     def see(self, name: str) -> Object:
         return self.api.get(f"/api/v1/nodes/{name}")
 
-    def until(self, name: str, state: str, *, within: float = 60) -> Object:
+    def until(self, name: str, state: str, *, within: float = 120) -> Object:
         """Wait until the cluster believes a node Ready, and places pods on it again, or not."""
         return self.api.until(
             f"/api/v1/nodes/{name}",

@@ -63,7 +63,7 @@ def test_dead_kubelets_start_nothing_and_living_ones_catch_up(own_control_plane:
     cluster.api.until(path, lambda seen: "nodeName" in seen["spec"])
     stays(cluster.api, path, "Pending")
     cluster.run(KUBELETS)
-    cluster.api.until(path, lambda seen: seen["status"]["phase"] == "Running", within=60)
+    cluster.api.until(path, lambda seen: seen["status"]["phase"] == "Running")
 
 
 def test_an_old_backup_forgets_what_came_later_and_counts_from_there(

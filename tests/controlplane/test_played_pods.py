@@ -52,10 +52,10 @@ def test_a_pod_without_a_script_is_running_at_once_and_ready(playground: Playgro
 
 def test_an_image_that_takes_its_time_shows_as_being_created_and_then_runs(playground: Playground) -> None:
     began = time.monotonic()
-    path = playground.run("pull-1.5s")
+    path = playground.run("pull-4s")
     playground.reason(path, "ContainerCreating")
     playground.phase(path, "Running")
-    assert time.monotonic() - began >= 1.5
+    assert time.monotonic() - began >= 4
 
 
 def test_an_image_that_never_comes_is_refused_and_backed_off(playground: Playground) -> None:
@@ -80,7 +80,7 @@ def test_a_program_ends_after_its_seconds(
     seen = playground.phase(playground.run(script), phase)
     over = state(seen)["terminated"]
     assert (over["reason"], over["exitCode"]) == (why, code)
-    assert 1 <= seconds(seen) <= 4
+    assert 1 <= seconds(seen) <= 30  # a busy machine is late; a script that is not read ends never
 
 
 def test_what_shall_always_run_is_started_again_once_and_then_held_back(playground: Playground) -> None:
@@ -96,7 +96,7 @@ def _restarts(pod: Object) -> int:
 
 
 def test_a_tenants_own_image_can_carry_the_script(playground: Playground) -> None:
-    path = playground.run(image="registry.example/acts:pull-0.5s_oom-0.5s")
+    path = playground.run(image="registry.example/acts:pull-4s_oom-0.5s")
     playground.reason(path, "ContainerCreating")
     playground.reason(path, "OOMKilled")
 
@@ -109,7 +109,7 @@ def test_a_pod_told_to_end_is_gone(playground: Playground) -> None:
 
 
 def test_a_program_that_hangs_keeps_its_pod_terminating(playground: Playground) -> None:
-    path = playground.run("hang-1.5s")
+    path = playground.run("hang-8s")
     playground.phase(path, "Running")
     playground.api.delete(path)
     time.sleep(0.8)

@@ -51,7 +51,7 @@ def test_an_admission_policy_refuses_in_its_own_words(control_plane: ControlPlan
     api = control_plane.api
     for manifest in policy(namespace, namespace):
         api.create(manifest)
-    bare, end = pod("bare", namespace), time.monotonic() + 20
+    bare, end = pod("bare", namespace), time.monotonic() + 90
     while (refused := refusal(api, bare)) is None and time.monotonic() < end:
         time.sleep(0.05)  # a policy holds some moments after it is written
     assert refused is not None

@@ -60,7 +60,7 @@ def rights(server: Server, name: str) -> tuple[object, ...] | None:
         return connection.execute(RIGHTS).fetchone()
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(600)
 def test_the_script_makes_what_make_run_makes(server: Server, empty: str) -> None:
     for _ in range(2):  # a second run, say with new passwords, does no harm
         done = psql(server, empty, **told(server))

@@ -62,7 +62,7 @@ def call(address: str, headers: dict[str, str], body: bytes | None = None) -> di
     return told
 
 
-@pytest.mark.timeout(360)
+@pytest.mark.timeout(900)
 def test_the_printed_command_gets_a_lease_that_survives_a_restart(data: Path, port: int) -> None:
     with running(data, port) as (said, run):
         address, headers, body = curl_of(said)
