@@ -40,7 +40,7 @@ def step(lease_id: str, tenant_id: str, *, now: datetime) -> dict[str, bool]:
     Return the ids of the clusters in which some of it may still run, and whether they said so or are silent. What is
     on a lost node does not count: nobody could wait for its proof.
     """
-    going = {}
+    going: dict[str, bool] = {}
     with as_tenant(tenant_id):
         lease = Lease.objects.select_related("offering").get(pk=lease_id)
         left = lease.allocations.filter(released_at=None).exclude(leaving_since=None)

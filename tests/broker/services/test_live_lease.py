@@ -12,7 +12,8 @@ from broker.provisioners.simulated import SimulatedProvisioner
 from broker.services import clusters, inventory, orphans, reconcile
 from broker.services.inventory import Rack
 from broker.services.leases import ending
-from broker.services.reconcile import CLAIM, DEADLY, LOST_AFTER
+from broker.services.outcomes import LOST_AFTER
+from broker.services.reconcile import CLAIM, DEADLY
 from tenants.services.walls import as_tenant
 from tests.world import (
     MODEL,

@@ -10,7 +10,7 @@ from broker.provisioners.base import Observation, Seen
 from broker.provisioners.simulated import BRIEF, SimulatedProvisioner
 from broker.services import reconcile
 from broker.services.leases import ending
-from broker.services.reconcile import REST
+from broker.services.outcomes import REST
 from tenants.services.walls import as_tenant
 from tests.world import Home, Life, cards, fresh, held, home, ledger, offering
 

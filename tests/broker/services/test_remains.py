@@ -8,7 +8,7 @@ from broker.domain.states import Condition, EndReason, LeaseState
 from broker.models import Lease, StaleLease
 from broker.provisioners.base import Observation, Order, Remains, Seen, Unanswered
 from broker.provisioners.simulated import SimulatedProvisioner
-from broker.services import reconcile
+from broker.services import outcomes, reconcile
 from tests.world import Home, Life, cards, fresh, home, offering
 
 POD = (Remains("p", "u-p"),)
@@ -74,7 +74,7 @@ def test_nothing_is_let_go_that_was_not_written_down(
     def stale(*_: object, **__: object) -> None:
         raise StaleLease(cluster.lease.pk)
 
-    monkeypatch.setattr(reconcile, "_apply", stale)
+    monkeypatch.setattr(outcomes, "apply", stale)
     cluster.shows = Observation(Seen.READY, remains=POD)
     cluster.look(life.now + timedelta(seconds=20))
     assert cluster.let_go == []
