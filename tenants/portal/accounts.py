@@ -7,22 +7,28 @@ from allauth.account.views import EmailVerificationSentView, LoginView, SignupVi
 from django.conf import settings
 from django.contrib.auth.hashers import make_password
 from django.contrib.sites.shortcuts import get_current_site
+from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
 from ports import clock
+from tenants.domain.text import NAME_LENGTH
 from tenants.models import User
 from tenants.portal.sessions import SESSION_JOIN
 from tenants.services import invitations, tenants
 from tenants.services.actors import Actor
 from tenants.services.refusals import Missing
 
+LONGEST_EMAIL = User._meta.get_field("email").max_length or 254
+
 
 class Adapter(DefaultAccountAdapter):  # type: ignore[misc]
     """allauth's adapter: addresses in lower case, a tenant for who comes uninvited, and where to go then."""
 
     def clean_email(self, email: str) -> str:
+        if len(email) > LONGEST_EMAIL:  # allauth would cut it, and write to somebody else
+            raise ValidationError(f"An address has at most {LONGEST_EMAIL} characters.")
         return str(super().clean_email(email)).lower()
 
     def send_mail(self, template_prefix: str, email: str, context: dict[str, Any]) -> None:
@@ -42,7 +48,7 @@ class Adapter(DefaultAccountAdapter):  # type: ignore[misc]
         saved: User = super().save_user(request, user, form, commit)
         if commit and SESSION_JOIN not in request.session:
             actor = Actor("user", saved.pk, saved.email, getattr(request, "id", ""))
-            tenants.create(name=saved.get_short_name(), owner=saved, actor=actor, now=now)
+            tenants.create(name=saved.get_short_name()[:NAME_LENGTH], owner=saved, actor=actor, now=now)
         return saved
 
     def get_login_redirect_url(self, request: HttpRequest) -> str:

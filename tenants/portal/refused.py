@@ -16,7 +16,10 @@ OPERATIONS = "/ops/"
 
 def because(request: HttpRequest, why: str) -> None:
     """Say in whose words a request was refused, for the trail; also when the answer leads back to its page."""
-    request.refused_because = why  # type: ignore[attr-defined]
+    told = why.replace(
+        "\x00", "\N{REPLACEMENT CHARACTER}"
+    )  # a form repeats what it got; the trail keeps no NUL
+    request.refused_because = told  # type: ignore[attr-defined]
 
 
 def note(request: HttpRequest, response: HttpResponseBase) -> None:

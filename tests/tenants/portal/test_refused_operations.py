@@ -92,6 +92,14 @@ def test_who_is_no_operator_writes_nothing_into_the_operators_trail(delta: World
     assert refusals() == []
 
 
+@pytest.mark.usefixtures("no_second_factor")
+def test_what_no_database_keeps_is_refused_and_noted_like_any_other(delta: World, operator: User) -> None:
+    path = f"/ops/tenants/{delta.tenant.pk}/quota/"
+    assert browser_of(operator).post(path, {"kind": "a\0b", "limit": "1"}).status_code == 302
+    (event,) = refusals()
+    assert "a\N{REPLACEMENT CHARACTER}b" in event.detail["why"]
+
+
 def test_an_operator_without_a_second_factor_is_noted(delta: World, operator: User) -> None:
     path = f"/ops/tenants/{delta.tenant.pk}/suspend/"
     assert browser_of(operator).post(path, {"why": "x"}).status_code == 302

@@ -89,6 +89,21 @@ def test_a_new_account_comes_with_a_tenant_of_its_own(committed: Committed) -> N
         assert Tenant.objects.get().name == "ada"
 
 
+def test_a_tenant_of_ones_own_has_a_name_however_long_the_address(committed: Committed) -> None:
+    browser = Stranger()
+    sign_up(browser, f"{'a' * 200}@example.org", committed)
+    assert confirm(browser)["Location"] == "/"
+    with walls.as_staff():
+        assert Tenant.objects.get().name == "a" * 120
+
+
+def test_an_address_that_is_too_long_is_refused_and_not_cut(committed: Committed) -> None:
+    answer = sign_up(Stranger(), f"{'a' * 250}@example.org", committed)
+    assert answer.status_code == 200
+    assert "at most 254 characters" in answer.content.decode()
+    assert not User.objects.filter(email__startswith="aaa").exists()
+
+
 def test_making_an_account_tells_nothing_about_an_address(
     delta: World, committed: Committed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
