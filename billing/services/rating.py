@@ -113,8 +113,13 @@ def rate(*, now: datetime, whole: bool = False) -> Outcome:
 
 
 def rate_tenant(tenant: Tenant, *, now: datetime) -> Outcome:
-    """Charge one tenant's news behind its wall, or raise PriceGap."""
+    """Charge one tenant's news behind its wall, or raise PriceGap.
+
+    No other run charges anything until the transaction around this one is over, whether there is news or not: who
+    closes a month relies on it.
+    """
     with as_tenant(tenant.pk):
+        _alone()
         news = _news(whole=False, tenants=[tenant.pk])
         if not news:
             return Outcome()
@@ -166,6 +171,12 @@ def _tile(news: list[News]) -> None:
                 periods.ensure(Tenant.objects.get(pk=one.tenant), since=one.first, until=one.last)
 
 
+def _alone() -> None:
+    """Wait until no other run charges, and keep the next one waiting until this transaction is over."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [RATING])
+
+
 def _charge(news: list[News], *, run: int, card: int, whole: bool) -> Outcome:
     asked = {
         "tenants": [one.tenant for one in news],
@@ -175,8 +186,8 @@ def _charge(news: list[News], *, run: int, card: int, whole: bool) -> Outcome:
         "run": run,
         "whole": whole,
     }
+    _alone()
     with _planned(AT_ONCE if sum(one.stretches for one in news) > MANY else BY_INDEX) as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [RATING])
         cursor.execute(statement("rate"), asked)
         used, charged, written = cursor.fetchone()
         # Pieces of a stretch lie inside it and never overlap, so equal sums mean that every stretch is covered.

@@ -60,6 +60,33 @@ def test_b11_a_transaction_that_commits_after_the_run_is_charged_by_the_next(
     assert rating.rate(now=NOW).written == 0
 
 
+def test_news_that_come_while_a_month_is_closed_stand_on_an_invoice(own_database: OwnDatabase) -> None:
+    """A run that charges them to the month which is being closed would charge them to an invoice that is final."""
+    tenant, project = customer()
+    offering = sold(EURO)
+    ran(project, offering, at("2026-10-05 00:00:00"), HOUR)
+    rating.rate(now=NOW)
+    closed, charged = Event(), Event()
+
+    def close() -> None:
+        with as_tenant(tenant.pk):
+            closing.close_period(tenant, "2026-10", now=NOW)
+            closed.set()
+            charged.wait(2)  # in vain where the run waits for us, as it should
+
+    def late() -> None:
+        closed.wait(30)
+        ran(project, offering, at("2026-10-31 22:00:00"), 60)
+        rating.rate(now=NOW)
+        charged.set()
+
+    assert together(close, late) == []
+    drafts.refresh(tenant, now=NOW)
+    first, second = invoices(tenant)
+    assert (first.status, first.total) == ("finalized", 100)
+    assert (second.status, second.total) == ("draft", 2)
+
+
 def test_workers_that_rate_and_draft_at_once_charge_everything_once(own_database: OwnDatabase) -> None:
     offering = sold(EURO)
     customers = [customer() for _ in range(3)]
