@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, expect, sync_playwright
 
 if TYPE_CHECKING:
     from pytest_django import DjangoDbBlocker
 
     from tests.browser.portal import Portal
 
+expect.set_options(timeout=60_000)  # a busy machine is not a failure
 FLAGS = [
     "--no-sandbox",
     "--disable-gpu",

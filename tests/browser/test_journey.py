@@ -1,6 +1,7 @@
 """The main journey in a real browser: sign in, launch, watch it start, extend, release, open the invoice line."""
 
 import re
+import time
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -8,7 +9,7 @@ from playwright.sync_api import Browser, Page, expect
 from tests.browser.portal import EMAIL, PASSWORD, Portal, stream
 
 pytestmark = pytest.mark.browser
-SOON = 15_000
+SOON = 60_000
 
 
 def test_from_signing_in_to_the_explained_line(portal: Portal, chromium: Browser) -> None:
@@ -31,7 +32,7 @@ def test_from_signing_in_to_the_explained_line(portal: Portal, chromium: Browser
         page.locator("#rail .btn.xl").click()
 
         expect(page.get_by_role("heading", name="from-the-browser")).to_be_visible()
-        expect(page.locator("h1 .state")).to_have_text("Active", timeout=SOON)
+        expect(page.locator("h1 .state")).to_have_text("Active")
         address = page.url
 
         page.get_by_role("button", name="Extend", exact=True).click()
@@ -41,7 +42,7 @@ def test_from_signing_in_to_the_explained_line(portal: Portal, chromium: Browser
 
         page.get_by_role("button", name="Release", exact=True).click()
         page.get_by_role("button", name="Release and stop charging").click()
-        expect(page.locator("h1 .state")).to_have_text("Released", timeout=SOON)
+        expect(page.locator("h1 .state")).to_have_text("Released")
 
         portal.bill()
         page.goto("/invoices/")
@@ -73,7 +74,8 @@ def test_the_same_without_a_script(portal: Portal, chromium: Browser) -> None:
 
 def until(page: Page, state: str) -> None:
     """Reload as somebody without a script would."""
-    for _ in range(60):
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
         if page.locator("h1 .state").inner_text() == state:
             return
         page.wait_for_timeout(200)

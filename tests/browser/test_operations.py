@@ -123,7 +123,7 @@ def test_a_new_map_keeps_the_card_one_looks_at(operations: Portal, chromium: Bro
         card.focus()
         try:
             inventory.set_health(gpu, Health.UNHEALTHY, reason="XID 79", actor=OPERATOR, now=clock.now())
-            expect(page.locator(f"{MAP}.ill")).to_have_count(1, timeout=9000)
+            expect(page.locator(f"{MAP}.ill")).to_have_count(1)
             expect(card).to_be_focused()
             expect(card).to_have_attribute("aria-current", "true")
             with page.expect_response(re.compile("/ops/map/")) as again:
