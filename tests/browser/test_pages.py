@@ -64,3 +64,31 @@ def test_the_first_visit_loads_less_than_100_kb(portal: Portal, chromium: Browse
         page.goto("/")
         page.wait_for_load_state("networkidle")
         assert sum(sizes.values()) <= 100_000, sizes
+
+
+def test_what_a_page_asks_keeps_off_the_edge_of_its_panel(portal: Portal, chromium: Browser) -> None:
+    near = []
+    with portal.context(chromium, viewport={"width": 1440, "height": 900}) as context:
+        page = context.new_page()
+        for name in ("extend", "release", "stop", "start", "volume to delete"):
+            page.goto(portal.pages[name])
+            panel = page.locator(".panel.asking")
+            room = panel.evaluate(
+                "box => Math.min(...[...box.querySelectorAll('p, dl, .btn')].map("
+                "each => each.getBoundingClientRect().left - box.getBoundingClientRect().left))"
+            )
+            near += [(name, room)] if room < 12 else []
+    assert near == []
+
+
+def test_a_phone_shows_every_amount_of_an_invoice(portal: Portal, chromium: Browser) -> None:
+    with portal.context(chromium, viewport={"width": 390, "height": 844}) as context:
+        page = context.new_page()
+        page.goto(portal.pages["invoice explained"])
+        hidden = page.evaluate(
+            "() => [...document.querySelectorAll('.tbl .m, .drawer td')]"
+            ".filter(cell => cell.checkVisibility())"
+            ".filter(cell => cell.getBoundingClientRect().right > innerWidth).map(cell => cell.textContent)"
+        )
+        assert hidden == []
+        assert page.locator(".tbl .grand .m").is_visible()
