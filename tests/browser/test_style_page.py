@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from django.test import Client
-from playwright.sync_api import Browser, BrowserContext, Page, Route, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, Route, expect, sync_playwright
 
 ROOT = Path(__file__).parents[2]
 AXE = (Path(__file__).parent / "vendor" / "axe.min.js").read_text()
@@ -102,11 +102,11 @@ def test_drawers_menus_and_dialogs_open_without_a_script(
     with browser.new_context(viewport={"width": 390, "height": 900}, java_script_enabled=False) as context:
         page, _ = opened(context, style_page)
         page.click("a[aria-label=Menu]")
-        assert page.is_visible("#side")
+        expect(page.locator("#side")).to_be_visible()
         page.click("a[aria-label='Close the menu']")
-        assert not page.is_visible("#side")
+        expect(page.locator("#side")).not_to_be_visible()
         page.click("[popovertarget=style-confirm]")
-        assert page.is_visible("#style-confirm >> text=Stop fold-batch-21?")
+        expect(page.locator("#style-confirm >> text=Stop fold-batch-21?")).to_be_visible()
         assert not page.is_visible("[data-theme-toggle]"), "what needs a script is not shown without one"
 
 
