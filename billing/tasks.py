@@ -38,4 +38,10 @@ def collect_due() -> None:
 
 @answering("billing.collect")
 def collect(payment_id: str, tenant_id: str) -> None:
-    collecting.collect(payment_id, tenant_id, now=clock.now())
+    """Take a payment one step further; whatever a gateway does meanwhile, it is noted with the payment."""
+    now = clock.now()
+    try:
+        collecting.collect(payment_id, tenant_id, now=now)
+    except Exception as error:
+        if not collecting.fall(payment_id, tenant_id, error, now=now):
+            raise

@@ -126,15 +126,21 @@ def money() -> Iterator[GaugeMetricFamily]:
     """Tell what is still to be collected; each figure has an index of just these rows."""
     with as_sweep(), connection.cursor() as cursor:
         cursor.execute(
-            "SELECT count(*), coalesce(extract(epoch FROM clock_timestamp() - min(opened_at)), 0)::float"
-            " FROM billing_payment WHERE status = 'pending'"
+            "SELECT count(*), coalesce(extract(epoch FROM clock_timestamp() - min(opened_at)), 0)::float,"
+            " count(*) FILTER (WHERE fell > 0) FROM billing_payment WHERE status = 'pending'"
         )
-        pending, oldest = cursor.fetchone()
+        pending, oldest, failing = cursor.fetchone()
+        cursor.execute("SELECT count(*) FROM billing_payment WHERE status = 'stuck'")
+        stuck = cursor.fetchone()[0]
         cursor.execute("SELECT count(*) FROM billing_invoice WHERE status = 'finalized'")
         due = cursor.fetchone()[0]
     yield GaugeMetricFamily("gpubroker_invoices_due", "Final invoices that are not paid.", value=due)
     yield GaugeMetricFamily("gpubroker_payments_pending", "Payments without an answer yet.", value=pending)
     yield GaugeMetricFamily("gpubroker_payment_oldest_seconds", "Age of the longest of them.", value=oldest)
+    yield GaugeMetricFamily(
+        "gpubroker_payments_failing", "Of them, those whose last try failed as nobody foresaw.", value=failing
+    )
+    yield GaugeMetricFamily("gpubroker_payments_stuck", "Payments that wait for a person.", value=stuck)
 
 
 def text() -> bytes:

@@ -36,6 +36,7 @@ SHAPES = {
     "pending": Shape("provisioning", "work"),
     "succeeded": Shape("paid", "ok"),
     "declined": Shape("failed", "bad"),
+    "stuck": Shape("warn", "bad"),
     # machines and cards
     "healthy": Shape("active", "ok"),
     "ready": Shape("active", "ok"),

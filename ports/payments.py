@@ -25,14 +25,14 @@ class Charge:
 
 @dataclass(frozen=True, slots=True)
 class Succeeded:
-    """The money is taken; the reference is how the gateway calls it."""
+    """The money is taken; the reference, of at most 120 characters, is how the gateway calls it."""
 
     reference: str
 
 
 @dataclass(frozen=True, slots=True)
 class Declined:
-    """It will never be taken under this key: the reason is for people, the code for programs."""
+    """It will never be taken under this key: the reason is for people, the code (60 characters) for programs."""
 
     reason: str
     code: str
@@ -53,8 +53,24 @@ class Unreachable(Unanswered):
     """The gateway was not reached, or turned us away unheard: nothing happened there."""
 
 
-class KeyTaken(Unanswered):
+class Rejected(Exception):
+    """The gateway turns the request down, and will as often as it is asked, until a person has mended something.
+
+    Credentials that no longer hold, say, or a currency that it does not know. What became of an earlier attempt
+    under this key is as unknown as before: when a person has it asked again, it is with the same key.
+    """
+
+    def __init__(self, reason: str, *, code: str) -> None:
+        super().__init__(reason)
+        self.reason = reason  # a sentence for the payer's people: no credential, no address of ours
+        self.code = code  # for programs
+
+
+class KeyTaken(Rejected):
     """The key stands for another charge. Nothing was taken, and somebody has to look into it."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason, code="key_taken")
 
 
 class Gateway(Protocol):
@@ -63,10 +79,12 @@ class Gateway(Protocol):
     name: str  # stands on every payment that goes through it
 
     def charge(self, charge: Charge, *, now: datetime) -> Outcome:
-        """Take the money, or say what became of the charge with this key; raise Unanswered when that is unknown.
+        """Take the money, or say what became of the charge with this key.
 
+        Raises Unanswered when that is unknown, Rejected when it is no use to ask again, and nothing else: whatever
+        else comes out is taken for a mistake in the gateway, tried a few times more, and then left to a person.
         The same key is one charge for ever. A gateway that forgets keys looks the charge up before it asks again.
-        Never called inside a transaction.
+        It answers within half a minute, for its worker does not live longer. Never called inside a transaction.
         """
 
 

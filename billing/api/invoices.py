@@ -167,7 +167,10 @@ class Invoices(ListModelMixin, RetrieveModelMixin, TenantViewSet):
     @action(detail=True, methods=["post"])
     @idempotent()
     def pay(self, request: Request, pk: str) -> Response:
-        """Pay all of a final invoice; the payment is pending until the gateway has answered."""
+        """Pay all of a final invoice; the payment is pending until the gateway has answered.
+
+        Where one is stuck, the same payment goes on: another could take the money twice.
+        """
         payment = opening.pay(self.get_object(), actor=self.request.actor, now=self.now)
         where = {"Location": f"/api/v1/payments/{payment.pk}"}
         return Response(PaymentOut(payment).data, status=202, headers=where)

@@ -15,14 +15,22 @@ from tenants.api.views import TenantViewSet
 
 
 class PaymentOut(serializers.ModelSerializer[Payment]):
-    """One attempt. A pending one is settled by itself; a settled one never changes, the next attempt is another."""
+    """One attempt. A pending one is settled by itself; a stuck one goes on when its invoice is paid once more.
+
+    A settled one, succeeded or declined, never changes; the next attempt is another.
+    """
 
     invoice = serializers.CharField(source="invoice_id")
     amount = serializers.SerializerMethodField()
     reference = serializers.CharField(help_text="How the gateway calls it, once it succeeded.")
-    code = serializers.CharField(help_text="Why it was declined, for programs.")
-    reason = serializers.CharField(help_text="Why it was declined, for people.")
+    code = serializers.CharField(help_text="Why it was declined or is stuck, for programs.")
+    reason = serializers.CharField(help_text="Why it was declined or is stuck, for people.")
     automatic = serializers.BooleanField(help_text="Nobody asked for it.")
+    tries = serializers.IntegerField(help_text="How often the gateway was asked.")
+    trouble = serializers.CharField(help_text="Why a pending one has no answer yet, for people.")
+    stuck_at = serializers.DateTimeField(
+        allow_null=True, help_text="Since when it waits for a person; it is not asked for by itself."
+    )
     next_try_at = serializers.DateTimeField(
         source="due_at", allow_null=True, help_text="When the gateway is asked next, the same payment."
     )
@@ -42,6 +50,9 @@ class PaymentOut(serializers.ModelSerializer[Payment]):
             "opened_at",
             "settled_at",
             "next_try_at",
+            "stuck_at",
+            "tries",
+            "trouble",
         )
 
     @extend_schema(responses=MoneyOut)

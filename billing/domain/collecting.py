@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 FIRST_WAIT_S, LONGEST_WAIT_S = 5, 3600
 UNASKED_EVERY = timedelta(days=1)
 MOST_UNASKED = 5  # then it waits for a person
+MOST_FALLS = 8  # tries in a row that ended as nobody foresaw; then it waits for a person, too
 
 
 def wait_s(tries: int) -> int:

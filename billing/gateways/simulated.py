@@ -13,7 +13,7 @@ from django.db.backends.postgresql.psycopg_any import Jsonb
 
 from billing.models import SimulatedCharge
 from ports.chance import Chance
-from ports.payments import Charge, Declined, KeyTaken, Outcome, Succeeded, Unanswered, Unreachable
+from ports.payments import Charge, Declined, KeyTaken, Outcome, Rejected, Succeeded, Unanswered, Unreachable
 
 # Makes the charge or returns the one that is there, in one statement: there is no moment between.
 MAKE = """
@@ -43,6 +43,7 @@ class Ill(StrEnum):
     LOST = "lost"  # the charge goes through, the answer does not
     UNREACHABLE = "unreachable"
     SLOW = "slow"
+    REJECTED = "rejected"  # as with credentials that no longer hold: nothing happens, now or later
 
 
 def suffer(payer: str, *ills: Ill) -> None:
@@ -60,9 +61,11 @@ class SimulatedGateway:
         ill = _next_ill(charge.payer)
         if ill is Ill.UNREACHABLE:
             raise Unreachable("the simulated gateway cannot be reached")
+        if ill is Ill.REJECTED:
+            raise Rejected("The simulated gateway does not accept our credentials.", code="bad_credentials")
         made = _made(charge, ill, now)
         if (made.payer, made.minor, made.currency) != (charge.payer, charge.minor, charge.currency):
-            raise KeyTaken(f"the key {charge.key} stands for a charge of {made.minor} {made.currency}")
+            raise KeyTaken(f"The key {charge.key} stands for a charge of {made.minor} {made.currency}.")
         if ill is Ill.LOST:
             raise Unanswered("the simulated gateway's answer was lost")
         if made.answers_at > now:

@@ -192,8 +192,9 @@ def attempt(payment: Payment) -> tuple[str, str, datetime]:
         "pending": f"Being {asked}: {Money(payment.minor, payment.currency)}",
         "succeeded": f"{asked.capitalize()}: {Money(payment.minor, payment.currency)}, {payment.reference}",
         "declined": f"Declined: {payment.reason}",
+        "stuck": f"Waits for a person: {payment.reason}",
     }
-    return payment.status, words[payment.status], payment.settled_at or payment.opened_at
+    return payment.status, words[payment.status], payment.settled_at or payment.stuck_at or payment.opened_at
 
 
 def cells(invoice: Invoice, rows: list[Row]) -> list[list[object]]:

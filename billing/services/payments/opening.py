@@ -8,6 +8,7 @@ from django.db.models import Count, Exists, Max, OuterRef, Q
 
 from billing.domain.collecting import MOST_UNASKED, UNASKED_EVERY, tries_unasked
 from billing.models import Invoice, InvoiceStatus, Payment, PaymentStatus
+from billing.models.payments import UNSETTLED
 from ports import doorbell, payments
 from ports.payments import Gateway
 from tenants.services import audit
@@ -26,8 +27,13 @@ class NotPayable(Refused):
 
 @transaction.atomic
 def pay(invoice: Invoice, *, actor: Actor, now: datetime) -> Payment:
-    """Open the payment of a whole invoice; a worker collects it. Raises NotPayable."""
+    """Open the payment of a whole invoice, or have the one that is stuck asked for again; a worker collects it.
+
+    Raises NotPayable.
+    """
     invoice = Invoice.objects.select_for_update().get(pk=invoice.pk)
+    if stuck := invoice.payments.filter(status=PaymentStatus.STUCK).first():
+        return _ask_again(stuck, invoice, actor=actor, now=now)
     gateway = _check(invoice)
     return _open(invoice, gateway, actor=actor, now=now)
 
@@ -51,7 +57,7 @@ def _due(now: datetime) -> list[tuple[str, str]]:
 
     What became final while nobody collected here was to be paid by transfer, and may have been: it is left to people.
     """
-    waiting = Payment.objects.filter(invoice=OuterRef("pk"), status=PaymentStatus.PENDING)
+    waiting = Payment.objects.filter(invoice=OuterRef("pk"), status__in=UNSETTLED)
     attempts = {
         "latest": Max("payments__opened_at"),
         "unasked": Count("payments", filter=Q(payments__automatic=True)),
@@ -92,7 +98,7 @@ def _check(invoice: Invoice) -> Gateway:
         )
     if invoice.total <= 0:
         raise NotPayable(f"Nothing is due on invoice {invoice}.", fix="It is marked as paid by itself, soon.")
-    if waits := invoice.payments.filter(status=PaymentStatus.PENDING).first():
+    if waits := invoice.payments.filter(status__in=UNSETTLED).first():
         raise NotPayable(
             f"Payment {waits.pk} of invoice {invoice} is under way.",
             fix=Fix("Wait until it is settled.", "GET", f"/api/v1/payments/{waits.pk}"),
@@ -121,6 +127,28 @@ def _open(
     record("payment.open", invoice, actor=actor, now=now, payment=payment.pk)
     doorbell.ring("billing.collect", payment.pk, tenant_id=payment.tenant_id, now=now)
     return payment
+
+
+def _ask_again(payment: Payment, invoice: Invoice, *, actor: Actor, now: datetime) -> Payment:
+    """Let the same payment go on: it may have taken the money already, so that another could take it twice."""
+    if not asks_here(payment):
+        raise NotPayable(
+            f"Payment {payment.pk} was begun through {payment.gateway}, and only that knows what became of it."
+            " It is not set here any longer.",
+            fix="Ask the operator to set it again; then pay once more.",
+        )
+    anew = {"status": PaymentStatus.PENDING, "due_at": now, "stuck_at": None, "fell": 0}
+    Payment.objects.filter(pk=payment.pk).update(reason="", code="", **anew)
+    record("payment.retry", invoice, actor=actor, now=now, payment=payment.pk)
+    doorbell.ring("billing.collect", payment.pk, tenant_id=payment.tenant_id, now=now)
+    payment.refresh_from_db()
+    return payment
+
+
+def asks_here(payment: Payment) -> bool:
+    """Tell whether the gateway that a payment was begun with is the one that collects here."""
+    gateway = payments.gateway()
+    return gateway is not None and gateway.name == payment.gateway
 
 
 def record(action: str, invoice: Invoice, *, actor: Actor, now: datetime, **detail: object) -> None:

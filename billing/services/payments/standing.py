@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from billing.domain.collecting import next_unasked
 from billing.models import Invoice, InvoiceStatus, Payment, PaymentStatus
+from billing.services.payments.opening import asks_here
 from ports import payments
 
 
@@ -14,6 +15,7 @@ class Standing(StrEnum):
     NOTHING_DUE = "nothing_due"  # a draft, void, or written off
     PAID = "paid"
     PENDING = "pending"  # a payment is under way
+    STUCK = "stuck"  # one is, until a person has it asked for again
     DECLINED = "declined"  # the latest was; another may be tried
     DUE = "due"
     TRANSFER = "transfer"  # due, and nobody collects it here
@@ -42,6 +44,8 @@ class Stands:
     @property
     def payable(self) -> bool:
         """Whether asking for it now makes sense."""
+        if self.how is Standing.STUCK:
+            return asks_here(self.attempts[0])
         return self.how in (Standing.DUE, Standing.DECLINED)
 
 
@@ -54,6 +58,8 @@ def stands(invoice: Invoice) -> Stands:
         return Stands(Standing.PAID, attempts=attempts)
     if attempts and attempts[0].status == PaymentStatus.PENDING:
         return Stands(Standing.PENDING, attempts=attempts)
+    if attempts and attempts[0].status == PaymentStatus.STUCK:
+        return Stands(Standing.STUCK, attempts=attempts)
     if payments.gateway() is None:
         return Stands(Standing.TRANSFER, attempts=attempts)
     how = Standing.DECLINED if attempts else Standing.DUE

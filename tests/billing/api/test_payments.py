@@ -106,6 +106,23 @@ def test_a_declined_payment_says_why_and_another_may_be_tried(kestrel: Home, oct
     assert ids == [second, first]
 
 
+def test_a_stuck_payment_says_why_and_goes_on_when_its_invoice_is_paid_once_more(
+    kestrel: Home, october: Invoice
+) -> None:
+    asker = api(kestrel)
+    suffer(kestrel.tenant.pk, Ill.REJECTED)
+    first = told(pay(asker, october), 202)["id"]
+    work(first, kestrel)
+    (stuck,) = told(asker.ask("GET", f"payments?invoice={october.pk}&status=stuck"))["items"]
+    assert (stuck["id"], stuck["code"], stuck["next_try_at"]) == (first, "bad_credentials", None)
+    assert (stuck["stuck_at"], stuck["tries"]) == ("2026-11-01T00:05:00Z", 1)
+    assert "does not accept our credentials" in stuck["reason"]
+    again = told(pay(asker, october, "k-2"), 202)
+    assert (again["id"], again["status"], again["stuck_at"]) == (first, "pending", None)
+    work(first, kestrel)
+    assert told(asker.ask("GET", f"invoices/{october.pk}"))["status"] == "paid"
+
+
 @pytest.mark.parametrize(
     ("role", "status"), [(Role.OWNER, 202), (Role.BILLING, 202), (Role.ADMIN, 403), (Role.MEMBER, 403)]
 )

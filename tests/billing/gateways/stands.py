@@ -16,7 +16,7 @@ class Stand(Protocol):
     gateway: Gateway
 
     def suffer(self, payer: str, *ills: str) -> None:
-        """Let the next attempts meet declined, lost, unreachable or slow, in this order."""
+        """Let the next attempts meet declined, lost, unreachable, slow or rejected, in this order."""
 
     def taken(self) -> dict[str, tuple[int, str]]:
         """Return what the gateway has taken, by key."""

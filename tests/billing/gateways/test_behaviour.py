@@ -4,11 +4,12 @@ from datetime import timedelta
 
 import pytest
 
-from ports.payments import Charge, Declined, KeyTaken, Succeeded, Unanswered, Unreachable
+from ports.payments import Charge, Declined, KeyTaken, Rejected, Succeeded, Unanswered, Unreachable
 from tests.billing.gateways.stands import NOW, STANDS, Stand
 
 pytestmark = pytest.mark.django_db
 CHARGE = Charge("pay_01", 164218, "EUR", "ten_kestrel", "Invoice 2026-10-0001")
+LONGEST_REFERENCE, LONGEST_CODE = 120, 60  # what a payment's row holds
 
 
 @pytest.fixture(params=sorted(STANDS))
@@ -20,7 +21,7 @@ def stand(request: pytest.FixtureRequest) -> Stand:
 def test_a_charge_goes_through_and_has_a_reference(stand: Stand) -> None:
     outcome = stand.gateway.charge(CHARGE, now=NOW)
     assert isinstance(outcome, Succeeded)
-    assert outcome.reference
+    assert 0 < len(outcome.reference) <= LONGEST_REFERENCE
     assert stand.taken() == {"pay_01": (164218, "EUR")}
 
 
@@ -53,6 +54,7 @@ def test_a_declined_charge_says_why_and_stays_declined(stand: Stand) -> None:
     assert isinstance(first, Declined)
     assert first.reason.endswith(".")
     assert first.code.isidentifier()
+    assert len(first.code) <= LONGEST_CODE
     assert stand.gateway.charge(CHARGE, now=NOW) == first
     assert stand.taken() == {}
 
@@ -73,6 +75,34 @@ def test_one_that_cannot_be_reached_has_taken_nothing(stand: Stand) -> None:
         stand.gateway.charge(CHARGE, now=NOW)
     assert stand.taken() == {}
     assert isinstance(stand.gateway.charge(CHARGE, now=NOW), Succeeded)
+
+
+def test_what_is_no_use_to_ask_again_says_why_and_takes_nothing(stand: Stand) -> None:
+    stand.suffer(CHARGE.payer, "rejected")
+    with pytest.raises(Rejected) as rejection:
+        stand.gateway.charge(CHARGE, now=NOW)
+    assert rejection.value.reason.endswith(".")
+    assert rejection.value.code.isidentifier()
+    assert len(rejection.value.code) <= LONGEST_CODE
+    assert stand.taken() == {}
+
+
+def test_after_it_was_mended_the_same_key_goes_through(stand: Stand) -> None:
+    stand.suffer(CHARGE.payer, "rejected")
+    with pytest.raises(Rejected):
+        stand.gateway.charge(CHARGE, now=NOW)
+    assert isinstance(stand.gateway.charge(CHARGE, now=NOW), Succeeded)
+    assert stand.taken() == {"pay_01": (164218, "EUR")}
+
+
+def test_a_charge_that_went_through_unheard_is_found_after_a_rejection(stand: Stand) -> None:
+    stand.suffer(CHARGE.payer, "lost", "rejected")
+    with pytest.raises(Unanswered):
+        stand.gateway.charge(CHARGE, now=NOW)
+    with pytest.raises(Rejected):
+        stand.gateway.charge(CHARGE, now=NOW)
+    assert isinstance(stand.gateway.charge(CHARGE, now=NOW), Succeeded)
+    assert stand.taken() == {"pay_01": (164218, "EUR")}
 
 
 def test_a_slow_one_says_when_to_ask_again_and_has_an_answer_then(stand: Stand) -> None:

@@ -115,6 +115,51 @@ def test_a_paid_invoice_stays_paid(change: dict[str, Any]) -> None:
     assert fresh(invoice).paid_at == NOW
 
 
+def rejected(invoice: Invoice) -> Payment:
+    ill(invoice, Ill.REJECTED)
+    return collect(pay(invoice))
+
+
+@pytest.mark.parametrize("otherwise", ["draft", "closing", "void", "uncollectible", "partially_paid"])
+def test_an_invoice_stays_final_while_a_payment_of_it_may_have_taken_the_money(otherwise: str) -> None:
+    waiting, stuck = bill(), bill()
+    pay(waiting)
+    rejected(stuck)
+    for invoice in (waiting, stuck):
+        rows = Invoice.objects.filter(pk=invoice.pk)
+        refused(
+            invoice,
+            lambda rows=rows: rows.update(status=otherwise),  # type: ignore[misc]
+            f"does not become {otherwise} while its payment pay_",
+        )
+        assert fresh(invoice).status == "finalized"
+
+
+def test_once_its_payment_is_declined_an_invoice_may_be_void() -> None:
+    untried, declined = bill(), bill()
+    ill(declined, Ill.DECLINED)
+    collect(pay(declined))
+    for invoice in (untried, declined):
+        with as_tenant(invoice.tenant_id):
+            assert Invoice.objects.filter(pk=invoice.pk).update(status="void") == 1
+
+
+def test_there_is_no_second_payment_beside_one_that_is_stuck() -> None:
+    invoice = bill()
+    rejected(invoice)
+    refused(invoice, made(invoice), "one_payment_per_invoice")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"stuck_at": None}, {"due_at": NOW}, {"settled_at": NOW}, {"status": "pending"}, {"status": "declined"}],
+)
+def test_a_stuck_payment_has_its_moment_and_no_other(change: dict[str, Any]) -> None:
+    invoice = bill()
+    rows = Payment.objects.filter(pk=rejected(invoice).pk)
+    refused(invoice, lambda: rows.update(**change), "payment_stuck_since|payment_waits_or_is_settled")
+
+
 def test_nobody_sees_anothers_payments() -> None:
     ours, theirs = bill(), bill()
     pay(theirs)

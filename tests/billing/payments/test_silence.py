@@ -87,7 +87,7 @@ def test_a_worker_that_comes_too_late_changes_nothing(answer: Ill) -> None:
     done = collect(payment, now=NOW + timedelta(minutes=5))
     assert done.settled_at is not None
     if answer is Ill.UNREACHABLE:
-        collecting._wait(slow, collecting.Unanswered("nothing"), NOW + timedelta(minutes=6))
+        collecting._wait(slow, 5, "nothing", NOW + timedelta(minutes=6))
     else:
         much_later = NOW + timedelta(minutes=6)
         collecting._settle(slow, collecting._ask(slow, much_later), much_later)
@@ -104,8 +104,8 @@ def test_a_key_that_stands_for_something_else_is_said_aloud(caplog: pytest.LogCa
         answers_at=NOW,
     )  # fmt: skip
     stuck = collect(payment)
-    assert stuck.status == "pending"
-    assert "stands for a charge of 1 EUR" in stuck.trouble
+    assert (stuck.status, stuck.code) == ("stuck", "key_taken")
+    assert "stands for a charge of 1 EUR" in stuck.reason
 
 
 def test_a_gateway_that_is_away_for_three_days_holds_nothing_up_for_good() -> None:

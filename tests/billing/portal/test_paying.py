@@ -92,7 +92,59 @@ def test_an_answer_that_does_not_come_is_told_without_alarm(desk: Desk, october:
     suffer(desk.owner.tenant.pk, Ill.LOST)
     press(desk, october)
     work(desk)
-    assert "has not answered yet and is asked again. It is the same payment" in page(desk, october)
+    told = page(desk, october)
+    assert "The payment service has not answered yet: the simulated gateway's answer was lost." in told
+    assert "It is asked next 03:00:" in told
+    assert "It is the same payment, however often: nothing is taken twice." in told
+
+
+def test_a_service_that_stays_silent_is_told_with_how_often_it_was_asked(
+    desk: Desk, october: Invoice
+) -> None:
+    suffer(desk.owner.tenant.pk, *[Ill.UNREACHABLE] * 3)
+    press(desk, october)
+    for _ in range(3):
+        work(desk)
+        with as_tenant(desk.owner.tenant.pk):
+            due = Payment.objects.get().due_at
+        assert due is not None
+        told = page(desk, october)
+        desk.life.clock.at = due
+    assert "has not answered yet, after 3 attempts: the simulated gateway cannot be reached." in told
+    assert f"It is asked next {due:%H:%M:%S}" in told
+    assert "every 2s" in desk.get(f"/invoices/{october.pk}/").content.decode()
+
+
+def test_what_waits_for_a_person_says_what_happened_why_and_what_to_do(desk: Desk, october: Invoice) -> None:
+    suffer(desk.owner.tenant.pk, Ill.REJECTED)
+    press(desk, october)
+    work(desk)
+    told = page(desk, october)
+    assert "€1.00 not collected: the payment waits for a person, since 03:00." in told
+    assert (
+        "The simulated gateway does not accept our credentials. It is not asked for again by itself" in told
+    )
+    assert (
+        "Once that is mended, try again: it is the same payment, so nothing is taken twice. Try again" in told
+    )
+    assert "Waits for a person: The simulated gateway does not accept our credentials." in told
+    assert f"/invoices/{october.pk}/pay" in told
+    assert "every 2s" not in desk.get(f"/invoices/{october.pk}/").content.decode()
+    other = page(desk.signed_in_as(Role.ADMIN), october)
+    assert (
+        "Owners of the tenant and those with the role billing in all of it can have it tried again." in other
+    )
+    assert "Try again" not in other
+    with payments.through(None):
+        elsewhere = page(desk, october)
+        assert (
+            "It was begun through simulated, which is not set here any longer: ask the operator." in elsewhere
+        )
+        assert "Try again" not in elsewhere
+        assert "Ask the operator to set it again; then pay once more." in press(desk, october)
+    assert "€1.00 being collected" in press(desk, october)
+    work(desk)
+    assert "€1.00 paid" in page(desk, october)
 
 
 def test_a_second_press_says_that_it_is_under_way(desk: Desk, october: Invoice) -> None:
