@@ -1,8 +1,8 @@
 """A whole Kubernetes control plane on this machine: started in seconds, stopped by process id."""
 
+import itertools
 import json
 import os
-import random
 import shutil
 import signal
 import socket
@@ -18,6 +18,7 @@ from typing import Self
 import urllib3
 
 from deploy.embedded.process import Part, Process
+from tests import ground
 from tests.controlplane import binaries, commands, volumes
 from tests.controlplane.api import Api, Object, Refused
 from tests.controlplane.certificates import Authority, Pair, new_key, pem, public_pem
@@ -36,7 +37,9 @@ ETCD, API, MANAGER, SCHEDULER, KUBELETS = (
 ADMINISTRATORS = "system:masters"
 PREFIX = "gpubroker-cluster-"
 LOWEST, EPHEMERAL_FROM = 20000, 32768
-PATIENCE_S = 60.0
+PORTS_OF_A_WORKER = 1500
+PATIENCE_S = 120.0
+_draws = itertools.count(os.getpid())  # another session on this machine begins elsewhere
 
 
 class NotStarted(Exception):
@@ -51,9 +54,13 @@ def forget_the_dead(folder: Path) -> None:
 
 
 def free_port() -> int:
-    """Return a port that nobody listens on, below those that the system lends to outgoing connections."""
+    """Return a port that nobody listens on, below those that the system lends to outgoing connections.
+
+    It is drawn long before its part listens there: so no worker draws what another may, nor any port again soon.
+    """
+    lowest = LOWEST + PORTS_OF_A_WORKER * (ground.worker_number() % 8)
     while True:
-        port = random.randrange(LOWEST, EPHEMERAL_FROM)
+        port = lowest + next(_draws) % PORTS_OF_A_WORKER
         with socket.socket() as probe:
             try:
                 probe.bind((LOCAL, port))

@@ -10,21 +10,35 @@ from tests.controlplane.fixtures import OwnControlPlane
 from tests.controlplane.nodes import Nodes
 from tests.controlplane.plane import ControlPlane, NotStarted
 
-GOAL_S = 6.0
+GOAL_S, OTHERS_S = 6.0, 54.0
 
 
-def crowding() -> float:
-    """Tell how many want each processor; a start on a crowded machine takes that much longer."""
-    return max(1.0, os.getloadavg()[0] / len(os.sched_getaffinity(0)))
+def work_of(cluster: ControlPlane) -> float:
+    """Return the seconds of processors that the parts have used: a start on a crowded machine takes no more."""
+    ticks = 0
+    for process in cluster.processes.values():
+        fields = Path(f"/proc/{process.popen.pid}/stat").read_text().rpartition(")")[2].split()
+        ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def test_all_five_parts_are_up_within_six_seconds(own_control_plane: OwnControlPlane) -> None:
-    crowd, began = crowding(), time.monotonic()
+    """On a machine of its own with two processors; elsewhere others may keep it waiting, but not for ever."""
+    began = time.monotonic()
     cluster = own_control_plane()
-    took = time.monotonic() - began
-    assert took <= GOAL_S * crowd
+    assert time.monotonic() - began <= GOAL_S + OTHERS_S
+    assert work_of(cluster) <= 2 * GOAL_S
     assert all(process.alive for process in cluster.processes.values())
     assert len(cluster.processes) == 5
+
+
+def test_no_port_is_drawn_twice_nor_by_two_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = []
+    for worker in range(8):
+        monkeypatch.setenv("PYTEST_XDIST_WORKER", f"gw{worker}")
+        drawn += [plane.free_port() for _ in range(300)]
+    assert len(set(drawn)) == len(drawn)
+    assert max(drawn) < plane.EPHEMERAL_FROM
 
 
 def test_two_clusters_at_once_share_no_port_and_no_object(

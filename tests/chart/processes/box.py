@@ -88,7 +88,7 @@ class Box:
 
     def beside(self, command: list[str]) -> str:
         """Run a command with its settings, as its probes are run; return what it said, nothing when it failed."""
-        limited = ["timeout", "25", *command]
+        limited = ["timeout", "120", *command]
         done = subprocess.run(
             limited, env=self.env, cwd=self.app, capture_output=True, text=True, check=False
         )
@@ -100,7 +100,7 @@ class Box:
             first = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
             for pid in first:
                 os.kill(int(pid), signal.SIGTERM)
-        return self.process.wait(30)
+        return self.process.wait(180)
 
 
 def start(

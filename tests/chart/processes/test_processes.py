@@ -3,7 +3,6 @@
 import http.client
 import json
 import shutil
-import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -15,10 +14,11 @@ from deploy.embedded.valkey import Valkey
 from tests.chart.processes import box
 from tests.chart.processes.box import Box
 from tests.chart.rendering import ADDRESS, objects, pods
+from tests.controlplane.plane import free_port
 from tests.database import OwnDatabase
 
 TOKEN = "for-the-tests-only"
-PATIENCE_S = 60
+PATIENCE_S = 180
 
 
 @pytest.fixture(scope="module")
@@ -58,12 +58,6 @@ def start(
 
         yield begin
     shutil.rmtree(tmp_path, ignore_errors=True)
-
-
-def free_port() -> int:
-    with socket.socket() as door:
-        door.bind(("127.0.0.1", 0))
-        return int(door.getsockname()[1])
 
 
 def wait_until(true: Callable[[], bool], process: Box) -> None:
