@@ -1,4 +1,4 @@
-"""Whether the house stands: proofs computed now, queues of hints, versions, and what operators did."""
+"""Whether the house stands: proofs computed now, queues of hints, payments that wait, and what operators did."""
 
 from typing import Any
 
@@ -9,6 +9,7 @@ from django.views.decorators.http import require_safe
 
 from billing.portal.ops.frame import holding
 from billing.services import proofs
+from billing.services.payments import waiting
 from broker.portal.operations import OpsRequest, page
 from broker.services import upkeep
 from tenants.models import AuditEvent
@@ -28,6 +29,7 @@ def system(request: OpsRequest) -> HttpResponse:
         "proofs": found,
         "failed": [proof for proof in found if not proof.holds],
         "upkeep": upkeep.look(now=request.now),
+        "money": waiting.look(now=request.now),
         "database": f"{connection.pg_version // 10000}.{connection.pg_version % 10000}",  # type: ignore[attr-defined]
         "call": call("audit-events"),
         "trail": trail(visits=visits),
