@@ -91,12 +91,11 @@ def launch(request: PageRequest) -> HttpResponse:
 
 
 def again(request: PageRequest) -> QueryDict:
-    """Return what the address asks for; `again` names a lease whose terms are the first proposal."""
+    """Return what the address asks for; `again` names a lease that one sees, whose terms are the first proposal."""
     asked = request.GET.copy()
-    like = (
-        Lease.objects.for_tenant(request.tenant).filter(pk=asked.get("again", "")).select_related("offering")
-    )
-    if lease := like.first():
+    like = Lease.objects.for_tenant(request.tenant).filter(pk=asked.get("again", ""))
+    lease = like.select_related("offering", "project").first()
+    if lease and request.roles.may("leases.read", lease.project.path):
         runs = lease.workload or template_for(lease.image)
         asked.setdefault("offering", lease.offering_id)
         asked.setdefault("class", lease.offering.price_class)

@@ -65,6 +65,7 @@ class Bar:
     used: int
     limit: int
     currency: str
+    set_on: str = ""  # the project: the open one, or one above it
 
     @property
     def label(self) -> str:
@@ -129,7 +130,9 @@ def month(request: PageRequest, bars: Sequence[Bar]) -> Month:
     past = month_of(tenant.time_zone, present.start - HOUR)
     here = now.astimezone(ZoneInfo(tenant.time_zone))
     places, ids = exponent_of(tenant.currency), request.scope.ids
-    ceiling = next((bar for bar in bars if bar.kind == QuotaKind.BURN), None)
+    # Beside what burns here stands a ceiling of here: the use of one from above is mostly what others burn.
+    own = [bar for bar in bars if bar.set_on == request.project.pk]
+    ceiling = next((bar for bar in own if bar.kind == QuotaKind.BURN), None)
     burn = burning(request.scope, now=now)
     return Month(
         name=month_name[here.month],
@@ -156,7 +159,7 @@ def quotas(project: Project, *, now: datetime, currency: str) -> list[Bar]:
     tightest: dict[str, Bar] = {}
     for quota in Quota.objects.filter(project_id__in=project.path).order_by("kind", "pk"):
         passed = quota.kind == QuotaKind.GPU_SECONDS and quota.window_start != window_of(now)
-        bar = Bar(quota.kind, 0 if passed else quota.used, quota.soft_limit, currency)
+        bar = Bar(quota.kind, 0 if passed else quota.used, quota.soft_limit, currency, quota.project_id)
         if (
             bar.kind not in tightest
             or bar.limit - bar.used < tightest[bar.kind].limit - tightest[bar.kind].used

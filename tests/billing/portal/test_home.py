@@ -1,6 +1,7 @@
 """Home answers first: what runs, what waits, what it costs."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -95,6 +96,23 @@ def test_a_burn_quota_becomes_a_ring_and_its_absence_a_figure(desk: Desk) -> Non
     page = desk.read("/")
     assert "25 % of €4.00/h" in page
     assert "Ceiling €4.00/h" in page
+
+
+def test_a_burn_quota_from_above_is_no_ring_of_a_part_and_tells_not_what_others_burn(
+    desk: Desk, settings: Any
+) -> None:
+    settings.LEASE_GATES = ("broker.services.quotas.gate", "billing.services.burn.gate")
+    design = desk.owner.child("design")
+    desk.owner.quota(QuotaKind.BURN, 40 * EURO)
+    desk.life.lease(desk.owner, offering("1g.10gb"), project=design)
+    desk.life.lease(desk.owner, offering("card"))
+    page = desk.signed_in_as(Role.VIEWER, design).get("/")
+    month = page.context["month"]
+    assert (month.burn, month.held, month.ceiling) == (EURO, 0, None)
+    assert "what waits or starts" not in page.content.decode()
+    desk.owner.quota(QuotaKind.BURN, 10 * EURO, design)
+    month = desk.signed_in_as(Role.VIEWER, design).get("/").context["month"]
+    assert (month.burn, month.ceiling) == (EURO, 10 * EURO)
 
 
 def test_only_the_open_projects_subtree_is_shown(desk: Desk) -> None:

@@ -277,6 +277,20 @@ def test_a_workload_that_nobody_offers_starts_nothing(desk: Desk) -> None:
     assert "There is no workload" in words(answer)
 
 
+def test_the_terms_of_a_lease_one_may_not_see_are_not_proposed(desk: Desk) -> None:
+    design = desk.owner.child("design")
+    hidden = desk.life.lease(
+        desk.owner, offering("2g.20gb"), image="registry.example/secret:1", command="secret", ssh_keys=[KEY]
+    )
+    shown = desk.life.lease(desk.owner, offering("2g.20gb"), image="registry.example/own:1", project=design)
+    one = desk.signed_in_as(Role.OWNER, design)
+    page = one.get(f"/launch/?again={hidden.pk}")
+    assert "secret" not in page.content.decode()
+    assert KEY not in page.content.decode()
+    assert words(page) == words(one.get("/launch/?again=lse_0"))
+    assert "registry.example/own:1" in one.get(f"/launch/?again={shown.pk}").content.decode()
+
+
 def test_launching_again_proposes_the_same_without_the_variables(desk: Desk) -> None:
     desk.post("/launch/", **form(offering(), runs="ssh", image="", ssh_keys=KEY, env="TOKEN=hush"))
     [lease] = leases_of(desk)
