@@ -24,7 +24,9 @@ def close_due() -> None:
     for gap in closed.gaps:
         log.error("price gap keeps a month open", lease_id=gap.lease, gap=str(gap))
     for month in closed.waiting:
-        log.warning("a month waits for its leases", tenant=month.tenant_id, month=month.label, why=month.why)
+        log.warning(
+            "a month could not be closed yet", tenant=month.tenant_id, month=month.label, why=month.why
+        )
 
 
 @answering("billing.collect_due")

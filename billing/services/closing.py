@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.db import connection
+from django.db import DatabaseError, connection
 from django.db.models import F
 
 from billing.models import BillingPeriod, Invoice, InvoiceSeries, InvoiceStatus
@@ -84,8 +84,8 @@ def close_due(*, now: datetime) -> Closed:
         except PriceGap as gap:
             gaps += gap.gaps
             held.add(tenant_id)
-        except StaleLease as unsettled:
-            waits.append(Waiting(tenant_id, label, str(unsettled)))
+        except (StaleLease, DatabaseError) as unsettled:
+            waits.append(Waiting(tenant_id, label, str(unsettled).strip()))
             held.add(tenant_id)
         else:
             closed += 1

@@ -1,5 +1,6 @@
 """A month is closed once, for every tenant in its own zone, and its invoice never changes again."""
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from unittest.mock import patch
 
@@ -219,6 +220,40 @@ def test_a_lease_nobody_has_seen_since_the_border_holds_up_its_own_tenant_alone(
         Lease.objects.filter(pk=lease.pk).update(seen_at=now)
     assert closing.close_due(now=now).months == 1
     assert [i.total for i in invoices(silent)] == [2400]
+
+
+def test_a_tenant_whose_rows_the_database_refuses_holds_up_nobody_else(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    offering = sold()
+    customers = [customer() for _ in range(3)]
+    for _, project in customers:
+        ran(project, offering, at("2026-10-05 00:00:00"), HOUR)
+    unlucky, now = customers[0][0], at("2026-11-01 00:05:00")
+    monkeypatch.setattr(drafts, "_open_drafts", refused_for(unlucky))
+    rated = rating.rate(now=now)
+    assert drafts.refresh_all(sorted(rated.tenants), now=now) == 2
+    closed = closing.close_due(now=now)
+    assert closed.months == 2
+    assert [(each.tenant_id, each.label) for each in closed.waiting] == [(unlucky.pk, "2026-10")]
+    assert "division by zero" in closed.waiting[0].why
+    monkeypatch.undo()
+    assert closing.close_due(now=now).months == 1
+    numbers = [i.number for tenant, _ in customers for i in invoices(tenant)]
+    assert (numbers[0], sorted(numbers)) == (3, [1, 2, 3])
+
+
+def refused_for(unlucky: Tenant) -> Callable[[Tenant, datetime], None]:
+    """Begin drafts as ever, but let PostgreSQL refuse one tenant's."""
+    begin = drafts._open_drafts
+
+    def refuse(tenant: Tenant, now: datetime) -> None:
+        if tenant == unlucky:
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT 1 / 0")
+        begin(tenant, now)
+
+    return refuse
 
 
 def test_b1_hourly_runs_around_midnight_make_one_invoice_in_every_zone() -> None:
