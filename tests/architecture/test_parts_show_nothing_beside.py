@@ -1,0 +1,316 @@
+"""Beyond status codes: with a role on Alpha alone, no word, id or amount of elsewhere in the tenant is on any page.
+
+Quagga lies beside Alpha, and what is called zenith lies above both. A walk of an owner of the whole tenant finds every
+one of these marks: one that nobody can find would prove nothing.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from billing.models import Invoice
+from billing.services import drafts, rating
+from broker.models import Lease, Volume
+from config import events as stream
+from tenants.domain.roles import Grant, Grants, Role
+from tenants.models import (
+    ApiToken,
+    AuditEvent,
+    Invitation,
+    Member,
+    Project,
+    Quota,
+    QuotaKind,
+    ServiceAccount,
+    User,
+)
+from tenants.services import invitations, service_accounts, tokens
+from tenants.services.actors import Actor
+from tenants.services.walls import as_tenant
+from tests.architecture import routes
+from tests.architecture.knocks import MASKS, rows
+from tests.billing.histories import ran
+from tests.billing.portal.desks import Desk, opened
+from tests.broker.domain.test_workloads import KEY
+from tests.config.test_events import Reader, run
+from tests.database import OwnDatabase
+from tests.world import NOW, Home, offering, settled
+
+OWNS = Grants((Grant(Role.OWNER),))
+# Where it lies: for how long 111 whole cards of seven euros ran there, and what of that is on pages.
+LONG = {"quagga": 36_036, "zenith": 25_740}
+AMOUNTS = {
+    "what ran in quagga": r"7,?777\.7\d",
+    "what ran in zenith": r"5,?555\.5\d",
+    "seconds in quagga": r"3,?999,?996",
+    "seconds in zenith": r"2,?857,?140",
+    "what the whole tenant spent": r"13,?3\d\d\.\d\d",
+    "the ceiling of quagga": r"7,771\b|7771000",
+}
+GRID = {
+    "": ["whose=all", "whose=mine"],
+    "leases/": ["state=all", "state=over", "state=all&format=csv", "state=waiting&by=me", "state=all&class=on_demand"],
+    "spend/": [
+        *(f"by={step}&group={group}" for step in ("day", "week", "month") for group in ("offering", "project")),
+        "format=csv&group=project",
+        "format=csv&group=offering&by=month",
+        "class=on_demand",
+    ],
+    "catalogue/": ["format=csv", "sort=free"],
+    "invoices/": ["format=csv"],
+    "invoices/<str:pk>/": ["format=csv", "line=1", "line=2"],
+    "api/v1/usage": ["group_by=project", "group_by=lease", "from=2026-10-01&group_by=lease"],
+    "api/v1/events": ["limit=500"],
+    "api/v1/leases": ["tag.team=quagga", "sort=name", "limit=2"],
+    "api/v1/members": ["q=quagga", "role=viewer"],
+    "api/v1/projects": ["archived=false", "q=quagga"],
+}  # fmt: skip
+# What is named in the address by its id, with ids of elsewhere.
+NAMED = {
+    "launch/": ["again=LEASE", "volume=VOLUME", "runs=ssh&volume=VOLUME&offering=OFFERING"],
+    "leases/": ["state=all&q=LEASE", "state=all&cursor=LEASE", "state=all&q=quagga", "state=all&q=zenith"],
+    "audit/": ["subject=LEASE"],
+    "api/v1/leases": ["project=PROJECT", "q=quagga", "q=LEASE"],
+    "api/v1/volumes": ["project=PROJECT", "q=zenith"],
+    "api/v1/queue-entries": ["project=PROJECT"],
+    "api/v1/usage": ["project=PROJECT&group_by=lease"],
+    "api/v1/rated-charges": ["project=PROJECT", "lease=LEASE"],
+    "api/v1/quotas": ["project=PROJECT"],
+    "api/v1/quota-usage": ["project=PROJECT"],
+    "api/v1/projects": ["parent=PROJECT"],
+    "api/v1/members": ["project=PROJECT"],
+    "api/v1/service-accounts": ["project=PROJECT", "q=quagga"],
+    "api/v1/tokens": ["q=quagga"],
+    "api/v1/audit-events": ["subject=LEASE"],
+}
+
+
+@dataclass
+class Place:
+    """A project, and what was planted in it."""
+
+    project: Project
+    word: str
+    ids: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class Planted:
+    """A tenant with something of every kind in Alpha, beside it and above it."""
+
+    desk: Desk
+    alpha: Place
+    elsewhere: list[Place]
+    whole: dict[str, str]  # ids of what belongs to the whole tenant
+    marks: dict[str, re.Pattern[str]] = field(default_factory=dict)
+
+    def ids_of(self, thing: str) -> tuple[str, ...] | None:
+        """Return the ids that stand in an address: of Alpha, or of the whole tenant."""
+        if thing == "invoice line":
+            return self.whole["invoice"], "1"
+        found = self.alpha.ids.get(thing) or self.whole.get(thing)
+        return (found,) if found else None
+
+
+def somebody(owner: Home, word: str, project: Project | None) -> tuple[User, Actor]:
+    user = User.objects.create_user(f"{word}-person@example.org")
+    with as_tenant(owner.tenant.pk):
+        Member.objects.create(
+            tenant=owner.tenant, user=user, role=Role.OWNER, project=project, created_at=NOW
+        )
+    return user, Actor("user", user.pk, user.email)
+
+
+def plant(desk: Desk, project: Project, word: str) -> Place:
+    """Put something of every kind into a project, each with the word in its name."""
+    life, place = desk.life, Place(project, word)
+    here = project if project.parent_id else None
+    user, actor = somebody(desk.owner, word, here)
+    theirs = replace(desk.owner, actor=actor)
+    volume = life.volume(theirs, f"{word}-volume", project=project)
+    life.volume(theirs, f"{word}-kept", project=project)
+    wanted = {
+        "project": project,
+        "image": f"registry.example/{word}:1",
+        "command": f"train --for {word}",
+        "env": {word.upper(): word},
+        "ssh_keys": [KEY.replace("mira", word)],
+        "tags": {"team": word},
+    }
+    small = offering("1g.10gb")
+    active = life.lease(theirs, small, name=f"{word}-active", **wanted)
+    resting = life.lease(theirs, small, name=f"{word}-resting", volume=volume.pk, **wanted)
+    life.stop(resting, theirs)
+    life.run(30)
+    since, many = NOW - timedelta(days=2), 111 if word in LONG else 1
+    over = ran(project, offering("card"), since, LONG.get(word, 3600), quantity=many)
+    with as_tenant(project.tenant_id):
+        Lease.objects.filter(pk=over.pk).update(name=f"{word}-over", requested_by_label=actor.label)
+        guest, _ = invitations.invite(
+            tenant=desk.owner.tenant, email=f"{word}-guest@example.org", role=Role.VIEWER, project=here,
+            grants=OWNS, actor=actor, now=life.now,
+        )  # fmt: skip
+        robot = service_accounts.create(
+            tenant=desk.owner.tenant, name=f"{word}-robot", role=Role.MEMBER, project=here,
+            grants=OWNS, actor=actor, now=life.now,
+        )  # fmt: skip
+        for bearer in ({"user_id": user.pk}, {"service_account": robot}):
+            token, _ = tokens.issue(
+                tenant=desk.owner.tenant, name=f"{word}-token", scopes=["leases:read"],
+                expires_at=life.now + timedelta(days=1), actor=actor, now=life.now, **bearer,
+            )  # fmt: skip
+        member = Member.objects.get(user=user)
+    place.ids = {
+        "lease": active.pk, "volume": volume.pk, "project": project.pk, "member": member.pk,
+        "invitation": guest.pk, "service account": robot.pk, "token": token.pk,
+    }  # fmt: skip
+    if here:
+        limit = 7_771_000 if word == "quagga" else 900_000
+        place.ids["quota"] = desk.owner.quota(QuotaKind.UNITS, limit, project).pk
+    return place
+
+
+@pytest.fixture
+def planted(own_database: OwnDatabase, monkeypatch: pytest.MonkeyPatch) -> Iterator[Planted]:
+    monkeypatch.setattr(stream, "LOOK_EVERY_S", 0.02)
+    monkeypatch.setattr(stream, "HEARTBEAT_EVERY", 1)
+    with opened() as desk:
+        alpha = plant(desk, desk.owner.child("Alpha"), "alpha")
+        elsewhere = [
+            plant(desk, desk.owner.child("Quagga"), "quagga"),
+            plant(desk, desk.owner.project, "zenith"),
+        ]
+        for place in elsewhere:  # asked for last, and left in the queue
+            desk.life.ask(desk.owner, offering("card"), project=place.project, name=f"{place.word}-waits")
+        rating.rate(now=desk.life.now)
+        with as_tenant(desk.owner.tenant.pk):
+            drafts.refresh(desk.owner.tenant, now=desk.life.now)
+            whole = {"tenant": desk.owner.tenant.pk, "invoice": Invoice.objects.get().pk,
+                     "event": AuditEvent.objects.latest("id").pk}  # fmt: skip
+        found = Planted(desk, alpha, elsewhere, whole)
+        found.marks = marks(found)
+        settled()
+        yield found
+
+
+def marks(planted: Planted) -> dict[str, re.Pattern[str]]:
+    """Return all by which something of elsewhere is known: words, ids, amounts."""
+    told = {word: re.compile(word, re.IGNORECASE) for word in ("quagga", "zenith")}
+    told |= {name: re.compile(amount) for name, amount in AMOUNTS.items()}
+    own, root = planted.alpha.project.pk, planted.desk.owner.project.pk
+    with as_tenant(planted.desk.owner.tenant.pk):
+        for model in (Lease, Volume, Member, Invitation, ServiceAccount, Quota):
+            # What a member of the whole tenant is known by is their address, and a ceiling above is told.
+            for row in model.objects.exclude(project=own):
+                if not (model is Quota and row.project_id == root):
+                    told[f"{model.__name__} {row}"] = re.compile(row.pk)
+        for token in ApiToken.objects.exclude(name="alpha-token").exclude(name="walk"):
+            told[f"token {token.name} {token.pk}"] = re.compile(token.pk)
+    told["the project beside"] = re.compile(planted.elsewhere[0].project.pk)
+    return told
+
+
+@dataclass
+class Walker:
+    """Somebody who opens every page and asks for every list."""
+
+    planted: Planted
+    who: str
+    user: User
+    browser: Client
+    token: str
+    read: int = 0
+    found: dict[str, set[str]] = field(default_factory=dict)
+
+    def look(self, path: str, *, bearer: bool) -> None:
+        """Read one address, and note which marks are in what came back but were not in what was sent."""
+        headers = {"Authorization": f"Bearer {self.token}"} if bearer else {}
+        client = Client(raise_request_exception=True) if bearer else self.browser
+        answer = client.get(path, headers=headers)
+        assert answer.status_code != 500, (self.who, path)
+        self.read += answer.status_code == 200
+        text = MASKS.sub(b"", answer.content).decode() + str(dict(answer.headers))
+        for sent in re.findall(r"=([^&]{5,})", path):
+            text = text.replace(sent, "")
+        self.note(path, text)
+
+    def note(self, path: str, text: str) -> None:
+        for name, mark in self.planted.marks.items():
+            if mark.search(text):
+                self.found.setdefault(name, set()).add(path)
+
+    def walk(self, *, widely: bool) -> None:
+        """Read every address; widely: with everything that may be asked of it, and the pages of no tenant, too."""
+        for route, row in rows("page", "api", "shared", *(("account", "anybody") if widely else ())):
+            if "GET" not in row.methods or row.thing in ("link", "key", "keys", "security key"):
+                continue
+            if (ids := self.planted.ids_of(row.thing) if row.thing else ()) is None:
+                continue
+            path = routes.address(route, *ids)
+            queries = ["", *GRID.get(route, []), *self.named(route)] if widely else [""]
+            for query in queries:
+                self.look(f"{path}?{query}" if query else path, bearer=row.kind in ("api", "shared"))
+
+    def named(self, route: str) -> Iterator[str]:
+        """Yield queries that name what lies elsewhere, or what the walker has."""
+        for place in self.planted.elsewhere:
+            words = [
+                ("LEASE", place.ids["lease"]),
+                ("VOLUME", place.ids["volume"]),
+                ("PROJECT", place.project.pk),
+                ("OFFERING", offering("1g.10gb").pk),
+            ]
+            for query in NAMED.get(route, []):
+                for word, ident in words:
+                    query = query.replace(word, ident)
+                yield query
+
+    def listen(self) -> None:
+        """Read the live stream from its beginning."""
+        reader = Reader({"Authorization": f"Bearer {self.token}", "last-event-id": "0-0"})
+        run(reader.read())
+        assert reader.seen, "there are events of one's own"
+        self.note("the stream", reader.text.decode())
+
+
+def walker(planted: Planted, role: Role, project: Project | None, *, within: Project | None = None) -> Walker:
+    """Return somebody with this role, signed in and with a token that may do all they may."""
+    desk = planted.desk
+    other = desk.signed_in_as(role, project)
+    with as_tenant(desk.owner.tenant.pk):
+        _, text = tokens.issue(
+            tenant=desk.owner.tenant, name="walk", scopes=["tenant:admin"], project=within,
+            expires_at=desk.life.now + timedelta(days=1), actor=desk.owner.actor, now=desk.life.now,
+            user_id=other.user.pk,
+        )  # fmt: skip
+    return Walker(planted, f"{role} of {project or 'all'}", other.user, other.client, text)
+
+
+def test_a_role_on_one_project_reads_nothing_of_elsewhere(planted: Planted) -> None:
+    owner = walker(planted, Role.OWNER, None)
+    owner.walk(widely=True)
+    owner.listen()
+    assert set(planted.marks) - set(owner.found) == set(), "nobody could find these"
+    leaks: dict[str, Any] = {}
+    for role in Role:
+        one = walker(planted, role, planted.alpha.project)
+        one.walk(widely=role in (Role.OWNER, Role.VIEWER))
+        one.listen()
+        assert one.read > 40, f"{one.who} read {one.read} pages only"
+        leaks |= {f"{one.who} sees {mark}": sorted(paths) for mark, paths in one.found.items()}
+    assert leaks == {}
+
+
+def test_a_token_confined_to_one_project_reads_nothing_of_elsewhere(planted: Planted) -> None:
+    one = walker(planted, Role.OWNER, None, within=planted.alpha.project)
+    for route, row in rows("api", "shared"):
+        if "GET" in row.methods and (ids := planted.ids_of(row.thing) if row.thing else ()) is not None:
+            for query in ["", *GRID.get(route, []), *one.named(route)]:
+                one.look(routes.address(route, *ids) + (f"?{query}" if query else ""), bearer=True)
+    one.listen()
+    assert one.found == {}
