@@ -1,6 +1,5 @@
 """Asking and giving back lock a tree's quotas in one order, so that neither ever waits for the other in a circle."""
 
-import time
 from collections.abc import Iterator
 from datetime import datetime
 from threading import Event, Thread
@@ -17,6 +16,7 @@ from tenants.models import QuotaKind
 from tenants.services.walls import as_tenant
 from tests.billing.histories import EURO, LONG_AGO, reprice
 from tests.database import OwnDatabase
+from tests.locks import wait_until_somebody_waits
 from tests.world import Home, Life, alive, cards, fresh, home, offering
 
 QUOTA, BURN = Operator.model_fields["lease_gates"].default
@@ -34,21 +34,6 @@ def stop_halfway(lease: Lease, *, now: datetime) -> None:
 def life(own_database: OwnDatabase) -> Iterator[Life]:
     with alive() as life:
         yield life
-
-
-def wait_until_somebody_waits() -> None:
-    """Wait until a session of this test's own database stands before a lock: others have theirs on this server."""
-    end = time.monotonic() + 30
-    while time.monotonic() < end:
-        with connection.cursor() as cursor:
-            cursor.execute(
-                "SELECT EXISTS (SELECT FROM pg_stat_activity"
-                " WHERE datname = current_database() AND wait_event_type = 'Lock')"
-            )
-            if cursor.fetchone()[0]:
-                return
-        time.sleep(0.02)
-    raise AssertionError("nobody waits for a lock")
 
 
 def ceilings(owner: Home) -> None:
@@ -89,7 +74,7 @@ def test_one_asks_while_another_gives_back(life: Life, settings: Any) -> None:
     wait_until_somebody_waits()
     may_go_on.set()
     for thread in threads:
-        thread.join(30)
+        thread.join(60)
     assert wrong == []
     assert fresh(over).state == "released"
     assert [kestrel.used(kind) for kind in (QuotaKind.UNITS, QuotaKind.BURN)] == [1000, EURO]

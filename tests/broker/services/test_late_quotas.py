@@ -2,7 +2,6 @@
 
 from datetime import UTC, datetime, timedelta
 from threading import Event, Thread
-from time import monotonic, sleep
 
 import pytest
 from django.db import connection, transaction
@@ -17,13 +16,11 @@ from tenants.services import quotas
 from tenants.services.refusals import QuotaExceeded
 from tenants.services.walls import as_staff, as_tenant
 from tests.database import OwnDatabase
+from tests.locks import wait_until_somebody_waits
 from tests.world import NOW, OPERATOR, Home, Life, alive, cards, fresh, home, offering
 
 UNITS, HOURS, BURN = QuotaKind.UNITS, QuotaKind.GPU_SECONDS, QuotaKind.BURN
 PLENTY = 10**15
-# In this test's own database: others have theirs on this server.
-WAITING = """SELECT count(*) FROM pg_locks JOIN pg_database ON pg_database.oid = database
-             WHERE locktype = 'advisory' AND NOT granted AND datname = current_database()"""
 
 
 @pytest.fixture
@@ -169,17 +166,6 @@ def test_the_proof_on_the_operators_page_sees_a_quota_that_forgot_what_runs(
     with as_staff():
         found = {proof.name: proof.examples for proof in proofs.check(now=life.now) if not proof.holds}
     assert found == {"quotas match holdings": (made.pk,)}
-
-
-def wait_until_somebody_waits() -> None:
-    ends = monotonic() + 30
-    with connection.cursor() as cursor:
-        while True:
-            cursor.execute(WAITING)
-            if cursor.fetchone()[0]:
-                return
-            assert monotonic() < ends, "nobody waited for the other"
-            sleep(0.02)
 
 
 @pytest.mark.parametrize("who_comes_first", ["the request", "the quota"])
