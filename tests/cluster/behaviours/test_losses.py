@@ -196,7 +196,7 @@ def test_what_was_deleted_by_hand_while_nobody_looked_is_charged_to_that_moment(
     lease = world.until(lease, "released")
     assert lease.end_reason == "device_lost"
     assert lease.ended_at is not None
-    assert abs(lease.ended_at - deleted_at) <= timedelta(seconds=2)
+    assert abs(lease.ended_at - deleted_at) <= timedelta(seconds=30), "and not to half an hour later"
 
 
 def test_a_batch_that_was_done_while_nobody_looked_is_charged_for_its_own_time(world: World) -> None:
