@@ -44,7 +44,8 @@ def launch(request: PageRequest) -> HttpResponse:
     asked = request.POST if request.method == "POST" else again(request)
     wish = wishes.read(request, asked)
     all_items = shelf.items(shelf.sold(request))
-    each = pick(all_items, wish)
+    model = model_of(all_items, asked)
+    each = pick([item for item in all_items if model in ("", "all", item.offering.gpu_model_id)], wish)
     if each is None:
         return render(request, "billing/launch_empty.html", {"now": request.now})
     wanted = wish.wanted(each.offering, ZoneInfo(request.tenant.time_zone))
@@ -63,7 +64,7 @@ def launch(request: PageRequest) -> HttpResponse:
             wish.errors.setdefault(place, words)
         else:
             refused = words
-    model = asked.get("model", each.offering.gpu_model_id)
+    model = model or each.offering.gpu_model_id
     shown = [item for item in all_items if model in ("all", item.offering.gpu_model_id)]
     context: dict[str, Any] = {
         "wish": wish,
@@ -106,6 +107,13 @@ def again(request: PageRequest) -> QueryDict:
         asked.setdefault("ssh_keys", "\n".join(lease.ssh_keys))
         asked.setdefault("command", lease.command)
     return asked
+
+
+def model_of(items: list[Item], asked: QueryDict) -> str:
+    """Return the GPU model whose slices are looked at: one that is sold, all, or nothing where none is named."""
+    known = {"all", *(item.offering.gpu_model_id for item in items)}
+    wanted = asked.get("model", "")
+    return wanted if wanted in known else ""
 
 
 def pick(items: list[Item], wish: wishes.Wish) -> Sold | None:

@@ -15,7 +15,7 @@ from tenants.domain.roles import Role
 from tenants.models import QuotaKind
 from tenants.services.walls import as_tenant
 from tests.billing.portal.desks import Desk, words
-from tests.world import MODEL, REGION, offering
+from tests.world import MODEL, ONE_NODE, REGION, fleet, offering
 
 pytestmark = pytest.mark.django_db
 
@@ -184,6 +184,26 @@ def test_the_terms_of_an_earlier_lease_are_proposed_again(desk: Desk) -> None:
     for value in ("own/thing", "run me", "1 h 30 min"):
         assert f'value="{value}"' in body
     assert "€6.00" in body
+
+
+def second_model(desk: Desk) -> str:
+    """Sell another model beside the first; of nothing on it is the price known."""
+    fleet(ONE_NODE, Rack("west-1", REGION, "A100-80GB", nodes=1), now=desk.life.now)
+    return "A100-80GB"
+
+
+def test_whoever_looks_at_another_model_is_quoted_a_slice_of_it(desk: Desk) -> None:
+    other = second_model(desk)
+    page = desk.get(f"/launch/?offering={offering('3g.40gb').pk}&model={other}").content.decode()
+    (chosen,) = re.findall(r'name="offering" value="(off_\w+)"[^>]* checked', page)
+    assert Offering.objects.get(pk=chosen).gpu_model_id == other
+    assert offering("3g.40gb").pk not in page
+
+
+def test_a_model_that_nobody_sells_hides_nothing(desk: Desk) -> None:
+    page = desk.get("/launch/?model=nonsense").content.decode()
+    assert len(re.findall(r'name="offering" value="off_\w+"[^>]* checked', page)) == 1
+    assert 'name="model" value="nonsense"' not in page
 
 
 def test_a_price_class_that_is_chosen_is_quoted(desk: Desk) -> None:
