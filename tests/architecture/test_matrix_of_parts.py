@@ -11,9 +11,21 @@ from typing import Any
 import pytest
 
 from tenants.domain.roles import Role
-from tenants.services import walls
+from tenants.services import projects, walls
+from tenants.services.actors import SYSTEM
 from tests.architecture import routes
-from tests.architecture.knocks import MALFORMED, MASKS, SAFE, Knock, Visitors, judge, rows
+from tests.architecture.knocks import (
+    CANARY,
+    MALFORMED,
+    MASKS,
+    SAFE,
+    Knock,
+    Visitors,
+    browser,
+    judge,
+    rows,
+    undone,
+)
 from tests.architecture.matrix import PLACED, THINGS, Row, below
 from tests.tenants import people
 from tests.tenants.people import World
@@ -170,6 +182,66 @@ def test_ids_of_other_projects_in_a_body_are_as_good_as_none(who: Parts) -> None
                 assert knock.content == none.content, f"{visitor} {route}: {place} and missing differ"
 
 
+IN_A_BODY = [
+    ("api/v1/leases", "volume", "volume"),
+    ("api/v1/quotes", "volume", "volume"),
+    ("api/v1/tokens", "service_account", "service account"),
+    ("api/v1/projects", "parent", "project"),
+]
+
+
+@pytest.mark.parametrize(("route", "name", "thing"), IN_A_BODY)
+def test_things_of_other_projects_in_a_good_body_are_as_good_as_none(
+    who: Parts, route: str, name: str, thing: str
+) -> None:
+    row = dict(rows("api"))[route]
+    good = made_with(who, row, who.inside)
+    own, hidden = who.around(replace(row, thing=thing))
+    for visitor in ("owner of Alpha", CONFINED):
+        fine = asked(who, row, visitor, "POST", routes.address(route), body={**good, name: own[0]})
+        fine.expect(fine.status < 300, why="it is of their project")
+        answers = {}
+        for place, ids in hidden.items():
+            knock = asked(who, row, visitor, "POST", routes.address(route), body={**good, name: ids[0]})
+            knock.expect(not knock.written, why=f"nothing may be written, yet {knock.written[:2]}")
+            text = knock.content.replace(ids[0].encode(), b"")
+            answers[place] = knock.status, re.sub(rb'"as_of":"[^"]*"', b"", text)
+        assert set(answers.values()) == {answers["missing"]}, f"{visitor} {route}: {answers}"
+
+
+FORMS = [
+    ("projects/new/", {"name": "new"}, "project"),
+    ("team/invitations/", {"email": "a@example.org", "role": "viewer"}, "project"),
+    ("team/machines/", {"machine-name": "new", "machine-role": "viewer"}, "machine-project"),
+    ("tokens/", {"name": "new", "scopes": "leases:read", "days": "7"}, "project"),
+    ("switch/", {}, "project"),
+]
+
+
+@pytest.mark.parametrize(("route", "form", "name"), FORMS)
+def test_other_projects_in_a_form_are_as_good_as_none(
+    who: Parts, route: str, form: dict[str, str], name: str
+) -> None:
+    row, client = dict(rows("page"))[route], browser()
+    places = {"own": who.alpha.pk, "beside": who.quagga.pk, "above": who.here.root.pk}
+    places |= {"foreign": who.there.root.pk, "missing": "prj_" + "0" * 26}
+    answers, wrote = {}, {}
+    for place, project in places.items():
+        client.cookies.clear()
+        client.cookies.load(who.sessions["owner of Alpha"])
+        with undone() as written:
+            answer = client.post(routes.address(route), {**form, name: project})
+            told = client.get(answer["Location"]) if answer.status_code == 302 else answer
+            people.close_wall()
+        assert told.status_code < 500
+        assert ELSEWHERE not in told.content
+        answers[place] = answer.status_code, MASKS.sub(b"", told.content).replace(project.encode(), b"")
+        wrote[place] = len([sql for sql in written if "tenants_auditevent" in sql])
+    assert all(answers[place] == answers["missing"] for place in ("beside", "above", "foreign"))
+    assert wrote == {**dict.fromkeys(places, 0), "own": route != "switch/"}
+    assert row.methods["POST"]
+
+
 def lost(value: Any) -> Any:
     return re.sub(r"^(prj)_\w{26}$", r"\1_" + "0" * 26, value) if isinstance(value, str) else value
 
@@ -188,3 +260,20 @@ def test_every_thing_that_has_a_project_is_tried_in_others(who: Parts) -> None:
         assert name in THINGS
         inside, beside = (who._made(Row("api", thing=name), w) for w in (who.inside, who.beside))
         assert inside != beside
+
+
+def test_nothing_breaks_for_a_role_on_a_project_that_was_archived(who: Parts) -> None:
+    own = {row.thing: who.around(row)[0] for _, row in rows("page", "api") if row.thing in PLACED}
+    with walls.as_tenant(who.here.tenant.pk):
+        for child in who.alpha.children.filter(archived_at=None):
+            projects.archive(child, actor=SYSTEM, now=people.moment())
+        projects.archive(who.alpha, actor=SYSTEM, now=people.moment())
+    people.close_wall()
+    for route, row in rows("page", "api", "account"):
+        if row.thing and row.thing not in own:
+            continue
+        for method in row.methods:
+            path = routes.address(route, *own.get(row.thing, ()))
+            knock = asked(who, row, "owner of Alpha", method, path)
+            knock.expect(knock.status < 500, why="nothing may break")
+            knock.expect(CANARY not in knock.content, why="it shows another tenant's words")
