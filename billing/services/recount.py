@@ -1,7 +1,7 @@
 """Working a line out once more from the ledger, in Python: what the database charged is not even looked at."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from billing.domain import rating as oracle
@@ -11,7 +11,6 @@ from broker.domain.states import LeaseState, PriceClass
 from broker.models import Transition
 
 Steps = dict[str, list[Transition]]
-PORTION = 20_000  # leases in one statement, which holds 65,535 values at most
 
 
 def months(tenant_id: str) -> dict[int, Period]:
@@ -23,16 +22,9 @@ def months(tenant_id: str) -> dict[int, Period]:
 def ledger(leases: Iterable[str]) -> Steps:
     """Return the life of each of these leases, in order."""
     steps: Steps = defaultdict(list)
-    for some in _portions(leases):
-        for step in Transition.objects.filter(lease_id__in=some).order_by("lease_id", "seq"):
-            steps[step.lease_id].append(step)
+    for step in Transition.objects.filter(lease_id__in=leases).order_by("lease_id", "seq"):
+        steps[step.lease_id].append(step)
     return steps
-
-
-def _portions(leases: Iterable[str]) -> Iterator[list[str]]:
-    listed = sorted(leases)
-    for start in range(0, len(listed), PORTION):
-        yield listed[start : start + PORTION]
 
 
 def recount(
@@ -84,7 +76,7 @@ def _elsewhere(line: InvoiceLine, leases: set[str], of_line: set[int]) -> set[tu
     """Return what stands on another invoice: late seconds of a closed month, which only the charges know."""
     there = RatedCharge.objects.filter(price_version_id=line.price_version_id, period_id__in=of_line)
     rows = there.exclude(billed_period_id=line.invoice.period_id).values_list("lease_id", "seq", "period_id")
-    return {row for some in _portions(leases) for row in rows.filter(lease_id__in=some)}
+    return set(rows.filter(lease_id__in=leases))
 
 
 def period(start: datetime, end: datetime) -> Period:
