@@ -103,14 +103,21 @@ def need_server() -> None:
     if foreign_server():
         return
     with turn("starting"):
-        if cluster().answers():
-            return
-        guardian = _spawn_guardian()
-        (folder() / "guardian").write_text(str(guardian))
-        while not cluster().answers():
-            if os.waitpid(guardian, os.WNOHANG) != (0, 0):
+        known = folder() / "guardian"
+        if not known.exists():
+            known.write_text(str(_spawn_guardian()))
+        while not cluster().answers():  # also one that answered already, on a machine that stood still
+            if not _lives(int(known.read_text())):
                 raise RuntimeError((folder() / "guardian.log").read_text())
             time.sleep(0.02)
+
+
+def _lives(pid: int) -> bool:
+    """Tell whether a process runs; one that only waits for its parent to notice does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
 
 
 def _spawn_guardian() -> int:

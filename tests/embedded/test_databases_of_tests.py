@@ -1,12 +1,15 @@
 """The databases that every other test trusts."""
 
+import os
 import threading
+from pathlib import Path
 
 import pytest
 from django.contrib.contenttypes.models import ContentType
 from django.db import connection, connections
 from kombu import Connection
 
+from tests import ground
 from tests.database import OwnDatabase
 
 
@@ -66,6 +69,46 @@ def test_threads_see_what_was_committed_in_an_own_database(own_database: OwnData
     thread.start()
     thread.join()
     assert seen == [own_database.name]
+
+
+class Slow:
+    """A server that answers at the third look."""
+
+    looks = 0
+
+    def answers(self) -> bool:
+        self.looks += 1
+        return self.looks > 2
+
+
+def test_a_server_that_is_slow_to_answer_gets_no_second_one(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    slow, begun = Slow(), list[int]()
+
+    def spawn() -> int:
+        begun.append(os.getpid())
+        return os.getpid()
+
+    monkeypatch.delenv("DATABASE_URL", raising=False)
+    monkeypatch.setattr(ground, "folder", lambda: tmp_path)
+    monkeypatch.setattr(ground, "cluster", lambda: slow)
+    monkeypatch.setattr(ground, "_spawn_guardian", spawn)
+    ground.need_server()
+    assert (slow.looks, len(begun)) == (3, 1)
+    slow.looks = 0  # the machine stands still, and another worker comes
+    ground.need_server()
+    assert (slow.looks, len(begun)) == (3, 1)
+
+
+def test_a_server_that_ended_says_why(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "guardian").write_text("999999999")
+    (tmp_path / "guardian.log").write_text("no room is left")
+    monkeypatch.delenv("DATABASE_URL", raising=False)
+    monkeypatch.setattr(ground, "folder", lambda: tmp_path)
+    monkeypatch.setattr(ground, "cluster", lambda: Slow())
+    with pytest.raises(RuntimeError, match="no room"):
+        ground.need_server()
 
 
 @pytest.mark.django_db
