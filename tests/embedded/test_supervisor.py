@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from contextlib import closing, suppress
@@ -12,6 +14,7 @@ import psycopg
 from deploy.embedded import folders
 from deploy.embedded.process import LONGEST_LOG, Part, Process
 from deploy.embedded.supervisor import GRACE_S
+from tests import ground
 from tests.embedded.conftest import Start, parents
 
 Begin = Callable[..., Start]
@@ -36,6 +39,27 @@ def test_sigterm_ends_everything_within_ten_seconds(start: Begin) -> None:
     run.popen.send_signal(signal.SIGTERM)
     assert run.popen.wait(60) == 0
     assert gone_within(0, family)
+
+
+PAUSES = """from pathlib import Path; from deploy.embedded.supervisor import Supervisor
+import time; one = Supervisor(Path()); print("pauses", flush=True)
+began = time.monotonic()
+while time.monotonic() - began < 3: one.pause(0.3)
+print("went on")"""
+
+
+def test_who_was_suspended_goes_on_as_if_nothing_had_been() -> None:
+    command = [sys.executable, "-c", PAUSES]
+    with subprocess.Popen(command, cwd=ground.CHECKOUT, stdout=subprocess.PIPE, text=True) as pausing:
+        assert pausing.stdout
+        assert pausing.stdout.readline() == "pauses\n"
+        for _ in range(3):
+            pausing.send_signal(signal.SIGSTOP)
+            time.sleep(0.5)
+            pausing.send_signal(signal.SIGCONT)
+            time.sleep(0.1)
+        assert pausing.stdout.read() == "went on\n"
+    assert pausing.returncode == 0
 
 
 def test_ctrl_c_ends_everything(start: Begin) -> None:
