@@ -18,6 +18,7 @@ from django.utils.module_loading import import_string
 
 from config.promise import promise
 from ports import clock
+from tenants.portal.doors import SESSION_NO_TENANT, enter
 from tenants.portal.shell import Place, places
 
 
@@ -89,6 +90,7 @@ class Shell:
     now: datetime | None = None
 
 
+OF_THE_WHOLE = {"invoices": "billing.read", "audit": "audit.read"}  # who opens them needs it everywhere
 BELONGS = (("/ops/nodes/", "/ops/clusters/"),)  # pages that open from an entry whose address is another's
 Entry = tuple[str, str, str]  # the name of the address, the label, the icon
 Plan = tuple[tuple[str, tuple[Entry, ...]], ...]
@@ -145,6 +147,7 @@ ACCOUNT: tuple[Entry, ...] = (
     ("account_change_password", "Password", "lock"),
     ("mfa_index", "Two-factor and passkeys", "fingerprint"),
 )
+ACCOUNT_PAGES = "/account/"
 FIGURES = "billing.portal.shell.figures"
 OPS_FIGURES = "billing.portal.ops.frame.figures"
 
@@ -176,11 +179,27 @@ def links(
     )
 
 
-def navigation(path: str, plan: Plan = TENANT_NAV, counts: dict[str, int] | None = None) -> tuple[Group, ...]:
+def closed(request: HttpRequest) -> frozenset[str]:
+    """Return the names of the pages that would only say no to this visitor."""
+    roles = getattr(request, "roles", None)
+    if roles is None:
+        return frozenset()
+    return frozenset(name for name, action in OF_THE_WHOLE.items() if not roles.may(action))
+
+
+def navigation(
+    path: str,
+    plan: Plan = TENANT_NAV,
+    counts: dict[str, int] | None = None,
+    without: frozenset[str] = frozenset(),
+) -> tuple[Group, ...]:
     """Return the groups of the side navigation for a page at `path`; one link at most is current."""
     path = next((path.replace(below, above, 1) for below, above in BELONGS if path.startswith(below)), path)
     current = opened(path, (address(name) for _, entries in plan for name, _, _ in entries)) or "-"
-    groups = (Group(label, links(entries, path, counts, current)) for label, entries in plan)
+    groups = (
+        Group(label, links((entry for entry in entries if entry[0] not in without), path, counts, current))
+        for label, entries in plan
+    )
     return tuple(group for group in groups if group.links)
 
 
@@ -192,6 +211,13 @@ def visitor(request: HttpRequest) -> Visitor | None:
     email = str(user.email)
     name = user.get_short_name()
     return Visitor(name, email, name[:1].upper(), links(ACCOUNT, request.path))
+
+
+def foot(*, ops: bool, staff: bool, only_ops: bool) -> tuple[Entry, ...]:
+    """Return the way from the operations to the pages of tenants and back, for who has both."""
+    if not staff or only_ops:
+        return ()
+    return (TO_TENANT,) if ops else (TO_OPS,)
 
 
 def figures(request: HttpRequest, source: str) -> dict[str, Any]:
@@ -211,11 +237,17 @@ def assemble(request: HttpRequest) -> Shell:
         return Shell(now=now)
     staff = getattr(request.user, "is_staff", False)
     ops = staff and request.path.startswith("/ops/")
+    # An operator of no tenant has nothing but the operations, and a way to nowhere else.
+    only_ops = staff and SESSION_NO_TENANT in getattr(request, "session", {})
+    if request.path.startswith(ACCOUNT_PAGES) and not hasattr(request, "visitor"):
+        enter(request)  # the views of accounts know of no tenant; their frame is everybody's
     told = figures(request, OPS_FIGURES if ops else FIGURES)
     here, others = (Place("", "Operations", told["fleet"]), ()) if ops else places(request)
     return Shell(
-        nav=navigation(request.path, OPS_NAV if ops else TENANT_NAV, told.get("counts")),
-        foot=links((TO_TENANT, STYLE) if ops else (TO_OPS, STYLE) if staff else (STYLE,), request.path),
+        nav=navigation(
+            request.path, OPS_NAV if ops or only_ops else TENANT_NAV, told.get("counts"), closed(request)
+        ),
+        foot=links((*foot(ops=ops, staff=staff, only_ops=only_ops), STYLE), request.path),
         project=here,
         others=others,
         switch_url=address("switch"),

@@ -24,6 +24,7 @@ from tenants.services.permissions import not_suspended, refuse
 Page = Callable[..., HttpResponseBase]
 SAFE = ("GET", "HEAD", "OPTIONS")
 SESSION_PROJECT = "project"
+SESSION_NO_TENANT = "no-tenant"  # an operator who belongs to none, for the frame of the pages
 NOTED_EVERY = timedelta(minutes=1)
 
 

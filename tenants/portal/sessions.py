@@ -10,7 +10,14 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from ports import clock
 from tenants.domain.roles import IN_WORDS
-from tenants.portal.doors import SESSION_PROJECT, SESSION_TENANT, enter, in_tenant, signed_in
+from tenants.portal.doors import (
+    SESSION_NO_TENANT,
+    SESSION_PROJECT,
+    SESSION_TENANT,
+    enter,
+    in_tenant,
+    signed_in,
+)
 from tenants.portal.forms import TenantForm
 from tenants.services import invitations, tenants
 from tenants.services.actors import Actor
@@ -66,6 +73,7 @@ def join(request: Any, secret: str) -> HttpResponse:
     elif request.method == "POST":
         member = invitations.accept(secret, user=request.user, actor=actor_of(request), now=now)
         request.session.pop(SESSION_JOIN, None)
+        request.session.pop(SESSION_NO_TENANT, None)
         request.session[SESSION_TENANT] = member.tenant_id
         if member.project_id:
             request.session[SESSION_PROJECT] = member.project_id
@@ -81,6 +89,7 @@ def join(request: Any, secret: str) -> HttpResponse:
 def start(request: Any) -> HttpResponse:
     """Make a tenant of one's own: for people who belong to none, or want another."""
     if request.user.is_staff and request.method == "GET" and not enter(request):
+        request.session[SESSION_NO_TENANT] = True
         try:
             return redirect(reverse("control-room"))
         except NoReverseMatch:
@@ -96,5 +105,6 @@ def start(request: Any) -> HttpResponse:
         )
         request.session[SESSION_TENANT] = tenant.pk
         request.session.pop(SESSION_PROJECT, None)
+        request.session.pop(SESSION_NO_TENANT, None)
         return redirect(home())
     return render(request, "tenants/start.html", {"form": form})
