@@ -18,6 +18,7 @@ from billing.portal.events import named
 from billing.portal.pages import PageRequest, may, must, page
 from billing.portal.rows import ENDING, Row, loaded, rows
 from broker.domain.states import EndReason, LeaseState
+from broker.domain.workloads import TEMPLATES
 from broker.models import Lease, Transition
 from broker.services.connections import connections
 from broker.services.leases import ending, growing, stopping
@@ -40,6 +41,9 @@ def lease(request: PageRequest, pk: str) -> HttpResponse:
     row = found(request, pk)
     steps = list(Transition.objects.filter(lease_id=row.lease.pk).order_by("seq"))
     drawings, more = seats.held(row.lease)
+    # What opens a lease is for those who may use it, not for those who may look.
+    may_use = request.roles.may("leases.write", row.lease.project.path)
+    ways_in = connections(row.lease) if may_use else []
     shown = {
         "row": row,
         "lease": row.lease,
@@ -51,11 +55,9 @@ def lease(request: PageRequest, pk: str) -> HttpResponse:
         "left_s": max(row.lease.max_duration_s - row.lease.spent_s, 0),
         "drawings": drawings,
         "more_cards": more,
-        "may_write": request.roles.may("leases.write", row.lease.project.path),
-        # What opens a lease is for those who may use it, not for those who may look.
-        "ways_in": connections(row.lease)
-        if request.roles.may("leases.write", row.lease.project.path)
-        else [],
+        "may_write": may_use,
+        "ways_in": ways_in,
+        "no_way_in": may_use and not ways_in and row.active and listens(row.lease),
         "ending": row.lease.state in ENDING,
         "extensions": extensions(row),
         "call": calls.get(f"/leases/{row.lease.pk}"),
@@ -65,6 +67,12 @@ def lease(request: PageRequest, pk: str) -> HttpResponse:
         "call_release": calls.post(f"/leases/{row.lease.pk}/release", {}),
     }
     return render(request, "billing/lease.html", shown)
+
+
+def listens(lease: Lease) -> bool:
+    """Tell whether what runs on it is something that people connect to."""
+    template = TEMPLATES.get(lease.workload)
+    return template is not None and bool(template.ports)
 
 
 @require_GET

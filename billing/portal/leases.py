@@ -43,10 +43,12 @@ def leases(request: PageRequest) -> HttpResponse:
     listed = list(loaded(beneath.order_by("-pk"))[: LIMIT + 1])
     more = len(listed) > LIMIT
     shown = rows(listed[:LIMIT], currency=request.tenant.currency, now=request.now)
+    choices = tabs(request, tab)
     context: dict[str, Any] = {
         "rows": shown,
         "now": request.now,
-        "tabs": tabs(request, tab),
+        "tabs": choices,
+        "none_yet": not choices[-1]["count"],
         "filters": [
             menu(request, "class", "Class", CLASSES),
             menu(request, "by", "Asked for by", [("me", "me")]),

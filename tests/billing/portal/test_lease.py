@@ -176,3 +176,11 @@ def test_who_may_use_a_lease_is_told_how_and_who_may_only_look_is_not(desk: Desk
     looks = desk.signed_in_as(Role.VIEWER).get(f"/leases/{lease.pk}/").content.decode()
     assert address not in looks
     assert access_token(lease.pk) not in looks
+
+
+def test_a_lease_that_nobody_can_enter_says_so(desk: Desk) -> None:
+    notebook = desk.life.lease(desk.owner, offering(), workload="jupyter")
+    assert "No way in from here: the cluster of north-1" in desk.read(f"/leases/{notebook.pk}/")
+    assert "No way in" not in desk.signed_in_as(Role.VIEWER).read(f"/leases/{notebook.pk}/")
+    batch = desk.life.lease(desk.owner, offering(), workload="batch", command="true")
+    assert "No way in" not in desk.read(f"/leases/{batch.pk}/")

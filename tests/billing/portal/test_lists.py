@@ -40,6 +40,13 @@ def test_leases_are_filtered_by_state_class_and_words(desk: Desk) -> None:
     assert "Nothing fits these filters" in desk.read("/leases/?q=none-is-called-so")
 
 
+def test_who_never_had_a_lease_is_not_told_of_filters(desk: Desk) -> None:
+    assert "No leases yet" in desk.read("/leases/")
+    assert "Launch the first one" not in desk.signed_in_as(Role.VIEWER).read("/leases/")
+    desk.life.lease(desk.owner, offering(), LeaseState.RELEASED)
+    assert "Nothing fits these filters" in desk.read("/leases/")
+
+
 def test_tabs_count_what_they_hold(desk: Desk) -> None:
     desk.life.lease(desk.owner, offering())
     desk.life.lease(desk.owner, offering(), LeaseState.RELEASED)
