@@ -82,9 +82,11 @@ def test_what_a_page_asks_keeps_off_the_edge_of_its_panel(portal: Portal, chromi
 
 
 def test_a_phone_shows_every_amount_of_an_invoice(portal: Portal, chromium: Browser) -> None:
-    with portal.context(chromium, viewport={"width": 390, "height": 844}) as context:
+    with portal.context(chromium, viewport={"width": 340, "height": 844}) as context:
         page = context.new_page()
         page.goto(portal.pages["invoice explained"])
+        beyond = page.locator(".scroll:has(.grand)").evaluate("box => box.scrollWidth - box.clientWidth")
+        assert beyond == 0
         hidden = page.evaluate(
             "() => [...document.querySelectorAll('.tbl .m, .drawer td')]"
             ".filter(cell => cell.checkVisibility())"
