@@ -105,9 +105,14 @@ class Step:
 
 
 def first_steps(request: PageRequest) -> list[Step]:
-    """Return the checklist of a tenant that has never had a lease; two queries."""
-    team = Member.objects.filter(tenant=request.tenant).count() > 1
-    token = ApiToken.objects.filter(tenant=request.tenant).exists()
+    """Return the checklist of a project that has never had a lease, by what its visitor can see; two queries."""
+    people = Member.objects.filter(tenant=request.tenant)
+    tokens = ApiToken.objects.filter(tenant=request.tenant)
+    if request.roles.projects("members.read") is not None:
+        people = people.filter(project__in=request.projects)
+    if not request.roles.may("tokens.all"):
+        tokens = tokens.filter(user_id=request.actor.id)
+    team, token = people.count() > 1, tokens.exists()
     return [
         Step(
             "Launch the first slice",

@@ -115,6 +115,18 @@ def test_a_burn_quota_from_above_is_no_ring_of_a_part_and_tells_not_what_others_
     assert (month.burn, month.ceiling) == (EURO, 10 * EURO)
 
 
+def test_the_first_steps_of_a_part_are_not_done_by_others(desk: Desk) -> None:
+    design = desk.owner.child("design")
+    desk.owner.member(Role.ADMIN)
+    desk.owner.token()
+    done = [step.done for step in desk.get("/").context["first"]]
+    assert done == [False, True, True]
+    lead = desk.signed_in_as(Role.OWNER, design)
+    assert [step.done for step in lead.get("/").context["first"]] == [False, False, False]
+    desk.owner.member(Role.VIEWER, design)
+    assert [step.done for step in lead.get("/").context["first"]] == [False, False, True]
+
+
 def test_only_the_open_projects_subtree_is_shown(desk: Desk) -> None:
     design = desk.owner.child("design")
     below = desk.owner.child("deeper", design)
