@@ -41,9 +41,8 @@ class Payment(TenantOwned):
     due_at = models.DateTimeField(null=True)
     claimed_until = models.DateTimeField(null=True)
     tries = models.PositiveIntegerField(default=0)
-    fell = models.PositiveIntegerField(
-        default=0
-    )  # of these, the latest in a row that ended as nobody foresaw
+    # Of these, the latest in a row that ended as nobody foresaw. Older processes insert without it.
+    fell = models.PositiveIntegerField(default=0, db_default=0)
     trouble = models.CharField(max_length=LONGEST_REASON, blank=True, default="")  # the last silence
     stuck_at = models.DateTimeField(null=True)
 
