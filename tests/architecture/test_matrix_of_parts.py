@@ -112,6 +112,8 @@ def each_place(who: Parts, route: str, row: Row, visitor: str, method: str, allo
         answers[place] = knock.status, body
     for place, answer in answers.items():
         assert answer == answers["missing"], f"{visitor} {method} {route}: {place} and missing differ"
+    if visitor != "owner of Alpha":
+        return  # one is enough to tell what becomes of text that is no id
     knock = asked(who, row, visitor, method, routes.address(route, MALFORMED[0], *own[1:]))
     knock.expect(knock.status in (403, 404) and not knock.written, why="the id is malformed")
     knock.expect(knock.status == answers["missing"][0], why="malformed and missing are alike")
