@@ -45,3 +45,8 @@ tick();
 setInterval(tick, 1000);
 document.addEventListener("pointerover", ownTime);
 document.addEventListener("htmx:afterSettle", tick);
+
+// What a page asks changes with what it shows, but not under the hand of who is being asked.
+document.addEventListener("htmx:oobBeforeSwap", (event) => {
+  if (event.detail.target.querySelector(":popover-open")) event.detail.shouldSwap = false;
+});

@@ -1,7 +1,7 @@
 """The launch page while it is filled in: what was typed stays there, and goes nowhere before one presses."""
 
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.portal import Portal
 
@@ -26,3 +26,38 @@ def test_choosing_a_model_keeps_what_was_typed_and_puts_no_secret_into_an_addres
     assert len(asked) >= 1
     assert not [address for address in asked if "hush" in address]
     assert portal.complaints == []
+
+
+def test_who_goes_back_and_presses_again_starts_another(portal: Portal, chromium: Browser) -> None:
+    with portal.context(chromium) as context:
+        page = context.new_page()
+        page.goto("/launch/")
+        first = launched(page, "first")
+        page.go_back()
+        assert launched(page, "second") != first
+    assert portal.complaints == []
+
+
+def test_a_page_that_followed_its_lease_asks_what_suits_it_now(portal: Portal, chromium: Browser) -> None:
+    with portal.context(chromium) as context:
+        page = context.new_page()
+        page.goto(portal.pages["lease that may be stopped"])
+        page.get_by_role("button", name="Stop", exact=True).click()
+        expect(page.locator("#stop")).to_be_visible()
+        with page.expect_response(page.url, timeout=90_000):
+            page.evaluate("htmx.trigger(document.body, 'nudge')")
+        page.wait_for_timeout(300)
+        page.get_by_role("button", name="Stop, keep the volume").click()  # still there: it was being asked
+        expect(page.locator("h1 .state")).to_have_text("Stopped", timeout=30_000)
+        page.get_by_role("button", name="Start", exact=True).click()
+        page.get_by_role("button", name="Start it").click()
+        expect(page.locator("h1 .state")).not_to_have_text("Stopped", timeout=30_000)
+
+
+def launched(page: Page, name: str) -> str:
+    """Fill in a name and press; return where that leads."""
+    page.fill("#name", name)
+    page.wait_for_load_state("networkidle")
+    page.locator("#rail .btn.xl").click()
+    expect(page.get_by_role("heading", name=name)).to_be_visible()
+    return page.url
