@@ -19,6 +19,25 @@ PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
+class _Timespec(ctypes.Structure):
+    _fields_ = [("seconds", ctypes.c_long), ("nanoseconds", ctypes.c_long)]
+
+
+def next_news(seconds: float) -> int | None:
+    """Wait for one of NEWS; None when none came in time, or we ourselves were suspended meanwhile.
+
+    Python's own sigtimedwait hands whatever lay in its memory to whoever was suspended past the end of the wait,
+    as by Ctrl-Z.
+    """
+    wanted = ctypes.create_string_buffer(128)  # a sigset_t
+    _libc.sigemptyset(wanted)
+    for number in NEWS:
+        _libc.sigaddset(wanted, int(number))
+    patience = _Timespec(int(seconds), int(seconds % 1 * 1e9))
+    came = int(_libc.sigtimedwait(wanted, None, ctypes.byref(patience)))
+    return came if came > 0 else None
+
+
 def adopt_orphans() -> None:
     """Make grandchildren whose parent died ours, so that the end finds them too."""
     _libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)

@@ -8,9 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from deploy.embedded.complaint import Complaint
-from deploy.embedded.process import NEWS, Part, Process, adopt_orphans
+from deploy.embedded.process import NEWS, Part, Process, adopt_orphans, next_news
 
-ASKED_TO_END = NEWS - {signal.SIGCHLD}
 QUICK_DEATH_S = 10.0
 TOO_MANY_DEATHS = 5
 # For what stands above, then for the ground: how long they have to end, and to answer their last call.
@@ -39,11 +38,9 @@ class Supervisor:
 
     def pause(self, seconds: float) -> None:
         """Sleep until something happens to a child; raise Stopped when we are asked to end."""
-        news = signal.sigtimedwait(NEWS, seconds)
-        # Not merely "other than SIGCHLD": whoever was suspended past the end of the wait, as by Ctrl-Z, is handed
-        # what lay in Python's memory instead of None.
-        if news is not None and news.si_signo in ASKED_TO_END:
-            raise Stopped(signal.Signals(news.si_signo).name)
+        news = next_news(seconds)
+        if news is not None and news != signal.SIGCHLD:
+            raise Stopped(signal.Signals(news).name)
 
     def launch(self, *parts: Part) -> list[Process]:
         """Start processes side by side."""
