@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from deploy.embedded import account, binaries
 from deploy.embedded.process import Process
@@ -44,7 +44,7 @@ HERE = Path(__file__).parent
 CLUSTERS = {"control_plane", "own_control_plane", "brittle_control_plane"}
 IS_WORKER = "PYTEST_XDIST_WORKER" in os.environ
 # A busy machine is not a failure; `timeout` ends what hangs.
-settings.register_profile("house", deadline=None)
+settings.register_profile("house", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("house")
 
 
