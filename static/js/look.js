@@ -52,6 +52,18 @@ addEventListener("keydown", (event) => {
   if (location.hash === "#side") location.hash = "#main";
 });
 
+// A form is sent once: who presses twice means once. Who comes back, or waits in vain, may send it again.
+const sent = new WeakSet();
+document.addEventListener("submit", (event) => {
+  if (event.target.method !== "post" || event.defaultPrevented) return;
+  if (sent.has(event.target)) event.preventDefault();
+  sent.add(event.target);
+  setTimeout(() => sent.delete(event.target), 4000);
+});
+addEventListener("pageshow", (event) => {
+  if (event.persisted) for (const form of document.forms) sent.delete(form);
+});
+
 // Keys: / searches, n launches. Never while someone types.
 addEventListener("keydown", (event) => {
   if (event.target.closest("input, textarea, select, [contenteditable]")) return;

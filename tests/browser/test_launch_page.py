@@ -6,6 +6,8 @@ from playwright.sync_api import Browser, Page, expect
 from tests.browser.portal import Portal
 
 pytestmark = pytest.mark.browser
+# The second press comes when the first is on its way, and its answer is not yet there.
+TWICE = "button => { button.click(); setTimeout(() => button.click(), 5); }"
 
 
 def test_choosing_a_model_keeps_what_was_typed_and_puts_no_secret_into_an_address(
@@ -52,6 +54,20 @@ def test_a_page_that_followed_its_lease_asks_what_suits_it_now(portal: Portal, c
         page.get_by_role("button", name="Start", exact=True).click()
         page.get_by_role("button", name="Start it").click()
         expect(page.locator("h1 .state")).not_to_have_text("Stopped", timeout=30_000)
+
+
+def test_pressing_twice_makes_one_token(portal: Portal, chromium: Browser) -> None:
+    sent: list[str] = []
+    with portal.context(chromium) as context:
+        page = context.new_page()
+        page.goto("/tokens/")
+        page.fill("[name=name]", "pressed twice")
+        page.on("request", lambda request: sent.append(request.url) if request.method == "POST" else None)
+        page.get_by_role("button", name="Make the token").evaluate(TWICE)
+        page.wait_for_load_state("networkidle")
+        page.goto("/tokens/")
+        expect(page.get_by_role("row").filter(has_text="pressed twice")).to_have_count(1)
+    assert len(sent) == 1
 
 
 def launched(page: Page, name: str) -> str:
