@@ -117,6 +117,18 @@ class Wish:
 
 def read(request: PageRequest, asked: QueryDict) -> Wish:
     """Read the form from what was sent, with what most people want where nothing was."""
+    errors: dict[str, str] = {}
+
+    def text(field: str, most: int) -> str:
+        """Cut what nobody can take, and say so: half a command is another command."""
+        sent = asked.get(field, "")
+        if len(sent) > most:
+            errors[field] = (
+                f"That has {len(sent):,} characters, and at most {most:,} can be taken."
+                " Put what is longer into the image or onto a volume."
+            )
+        return sent[:most]
+
     return Wish(
         offering=asked.get("offering", ""),
         price_class=asked.get("class", ""),
@@ -124,14 +136,15 @@ def read(request: PageRequest, asked: QueryDict) -> Wish:
         count=asked.get("count", "1").strip() or "1",
         same_node="same_node" in asked,
         runs=asked.get("runs", CHOICES[0].template.name),
-        image=asked.get("image", "")[:300],
-        command=asked.get("command", "")[:2000],
-        env=asked.get("env", "")[:LONGEST_TEXT],
-        keys=asked.get("ssh_keys", "")[:LONGEST_TEXT],
+        image=text("image", 300),
+        command=text("command", 2000),
+        env=text("env", LONGEST_TEXT),
+        keys=text("ssh_keys", LONGEST_TEXT),
         volume=asked.get("volume", "")[:40],
         gib=asked.get("gib", "50").strip()[:9],
         lasts=asked.get("lasts", FIRST).strip(),
         until=asked.get("until", "").strip(),
+        errors=errors,
     )
 
 

@@ -279,6 +279,8 @@ def test_keys_and_variables_go_along(desk: Desk) -> None:
         ({"image": ""}, "image", "Name an image."),
         ({"image": "http://a/b"}, "image", "no scheme"),
         ({"command": "'open"}, "command", "is not closed"),
+        ({"command": f"echo {'x' * 1996}"}, "command", "at most 2,000 can be taken"),
+        ({"image": "a" * 301}, "image", "at most 300 can be taken"),
     ],
 )
 def test_a_wish_that_cannot_run_is_told_beside_its_field(
