@@ -9,7 +9,7 @@ from django.contrib import messages
 from django.http import HttpResponse, HttpResponseRedirect, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_http_methods
+from django.views.decorators.http import require_http_methods, require_POST
 
 from billing.portal import calls, rail, shelf, wishes
 from billing.portal.pages import PageRequest, may, must, page
@@ -41,7 +41,21 @@ FIELDS = (
 def launch(request: PageRequest) -> HttpResponse:
     if request.method == "POST":
         must(request, "leases.write", request.project)
-    asked = request.POST if request.method == "POST" else again(request)
+        return form(request, request.POST, sent=True)
+    return form(request, again(request))
+
+
+@require_POST
+@page("leases.read")
+def quoted(request: PageRequest) -> HttpResponse:
+    """Show the page for what is filled in so far. It is sent as a form is: an address is too short for some of it,
+    and kept where nobody wants to find the rest.
+    """
+    return form(request, request.POST)
+
+
+def form(request: PageRequest, asked: QueryDict, *, sent: bool = False) -> HttpResponse:
+    """Read the form; start what it asks for if it was sent, and show it with its quote where that is not possible."""
     wish = wishes.read(request, asked)
     all_items = shelf.items(shelf.sold(request))
     model = model_of(all_items, asked)
@@ -49,14 +63,13 @@ def launch(request: PageRequest) -> HttpResponse:
     if each is None:
         return render(request, "billing/launch_empty.html", {"now": request.now})
     wanted = wish.wanted(each.offering, ZoneInfo(request.tenant.time_zone))
-    if request.method == "POST":
+    if sent:
         if wish.offering != each.offering.pk:
             wish.errors["offering"] = "Nothing that is sold was chosen. Choose a slice from the list."
         if not wish.errors and (done := start(request, wanted, wish)):
             return done
     # Keys and variables are not sent with every change of the form: they are judged when it is sent.
-    sent = wanted if request.method == "POST" else replace(wanted, workload="", env={}, ssh_keys=())
-    quote = rail.quote(request, each, sent)
+    quote = rail.quote(request, each, wanted if sent else replace(wanted, workload="", env={}, ssh_keys=()))
     refused = ""
     if quote.refused:
         place, words = rail.complaint(quote.refused)
@@ -87,8 +100,7 @@ def launch(request: PageRequest) -> HttpResponse:
         "call": calls.post("/leases", body(request, each, wish, wanted)),
         "call_quote": calls.post("/quotes", body(request, each, wish, wanted), key=False),
     }
-    failed = request.method == "POST"
-    return render(request, "billing/launch.html", context, status=409 if failed else 200)
+    return render(request, "billing/launch.html", context, status=409 if sent else 200)
 
 
 def again(request: PageRequest) -> QueryDict:

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from django.urls import reverse
+
 from billing.domain.money import Money
 from billing.domain.pricing import at_most
 from billing.portal import meters, seats
@@ -204,7 +206,7 @@ def other(request: PageRequest, each: Alternative, lease: Lease) -> Other:
         icon=ICONS[each.kind],
         words="The same as spot" if each.kind == "spot" else offering.label,
         sub=free if each.kind == "spot" else f"{offering.memory_gb} GB, {free}",
-        url=f"?{query.urlencode()}",
+        url=f"{reverse('launch')}?{query.urlencode()}",
         nano_per_hour=each.price.nano_per_hour * lease.quantity,
         more=each.difference_minor,
         currency=each.price.currency,

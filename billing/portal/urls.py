@@ -8,6 +8,7 @@ urlpatterns = [
     path("", home.home, name="home"),
     path("catalogue/", catalogue.catalogue, name="catalogue"),
     path("launch/", launch.launch, name="launch"),
+    path("launch/quote/", launch.quoted, name="launch-quote"),
     path("leases/", leases.leases, name="leases"),
     path("leases/<str:pk>/", lease.lease, name="lease"),
     path("leases/<str:pk>/row/", lease.row, name="lease-row"),

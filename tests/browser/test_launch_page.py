@@ -19,7 +19,7 @@ def test_choosing_a_model_keeps_what_was_typed_and_puts_no_secret_into_an_addres
         page.goto("/launch/")
         page.on("request", lambda request: asked.append(request.url))
         page.fill("[name=env]", "TOKEN=hush-hush")
-        with page.expect_response("**/launch/*"):
+        with page.expect_response("**/launch/quote/"):
             page.click("#model-all")
         page.wait_for_selector("#model-all[aria-current]")
         assert page.input_value("[name=env]") == "TOKEN=hush-hush"

@@ -256,6 +256,16 @@ def test_every_workload_starts_with_one_press(desk: Desk) -> None:
     assert "SSH box" in page
 
 
+def test_asking_for_the_quote_of_a_long_command_starts_nothing(desk: Desk) -> None:
+    long = f"python train.py {'--flag ' * 250}".strip()
+    answer = desk.post("/launch/quote/", **form(offering(), runs="batch", command=long, count="2"))
+    assert answer.status_code == 200
+    assert long in answer.content.decode()
+    assert "2 × " in words(answer)
+    assert list(leases_of(desk)) == []
+    assert desk.client.get("/launch/quote/").status_code == 405
+
+
 def test_keys_and_variables_go_along(desk: Desk) -> None:
     desk.post(
         "/launch/",
