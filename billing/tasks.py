@@ -24,9 +24,8 @@ def close_due() -> None:
     for gap in closed.gaps:
         log.error("price gap keeps a month open", lease_id=gap.lease, gap=str(gap))
     for month in closed.waiting:
-        log.warning(
-            "a month could not be closed yet", tenant=month.tenant_id, month=month.label, why=month.why
-        )
+        tell = log.error if month.broken else log.warning
+        tell("a month could not be closed yet", tenant=month.tenant_id, month=month.label, why=month.why)
 
 
 @answering("billing.collect_due")

@@ -42,7 +42,10 @@ Outcome = Succeeded | Declined
 
 
 class Unanswered(Exception):
-    """Nobody knows whether the money was taken. Ask again with the same key; never with another."""
+    """Nobody knows whether the money was taken. Ask again with the same key; never with another.
+
+    The text is shown to people: it names no credentials and no addresses.
+    """
 
     def __init__(self, text: str, *, again_in_s: int = 0) -> None:
         super().__init__(text)

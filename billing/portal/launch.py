@@ -9,7 +9,7 @@ from django.contrib import messages
 from django.http import HttpResponse, HttpResponseRedirect, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_http_methods, require_POST
+from django.views.decorators.http import require_http_methods
 
 from billing.portal import calls, rail, shelf, wishes
 from billing.portal.pages import PageRequest, may, must, page
@@ -45,12 +45,14 @@ def launch(request: PageRequest) -> HttpResponse:
     return form(request, again(request))
 
 
-@require_POST
+@require_http_methods(["GET", "POST"])
 @page("leases.read")
 def quoted(request: PageRequest) -> HttpResponse:
     """Show the page for what is filled in so far. It is sent as a form is: an address is too short for some of it,
     and kept where nobody wants to find the rest.
     """
+    if request.method != "POST":  # whoever switched the project there, or signed in again
+        return redirect("launch")
     return form(request, request.POST)
 
 

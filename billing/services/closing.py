@@ -39,6 +39,7 @@ class Waiting:
     tenant_id: str
     label: str
     why: str
+    broken: bool = False  # it waits for no lease: the database refused something of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,8 @@ def close_due(*, now: datetime) -> Closed:
             gaps += gap.gaps
             held.add(tenant_id)
         except (StaleLease, DatabaseError) as unsettled:
-            waits.append(Waiting(tenant_id, label, str(unsettled).strip()))
+            broken = isinstance(unsettled, DatabaseError)
+            waits.append(Waiting(tenant_id, label, str(unsettled).strip(), broken))
             held.add(tenant_id)
         else:
             closed += 1

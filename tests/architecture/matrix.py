@@ -446,7 +446,7 @@ ROWS: dict[str, Row] = {
     "": page(GET=ALL, part=SAME),
     "catalogue/": page(GET=ALL, part=SAME),
     "launch/": page(GET=ALL, POST=WORKERS, part=SAME),
-    "launch/quote/": page(POST=ALL, part=SAME),
+    "launch/quote/": page(GET=ALL, POST=ALL, part=SAME),
     "leases/": page(GET=ALL, part=SAME),
     "leases/<str:pk>/": page(thing="lease", GET=ALL, part=SAME),
     "leases/<str:pk>/row/": page(thing="lease", GET=ALL, part=SAME),

@@ -30,6 +30,27 @@ def test_choosing_a_model_keeps_what_was_typed_and_puts_no_secret_into_an_addres
     assert portal.complaints == []
 
 
+def test_enter_in_a_field_asks_for_the_quote_and_chooses_nothing_else(
+    portal: Portal, chromium: Browser
+) -> None:
+    with portal.context(chromium) as context:
+        page = context.new_page()
+        page.goto("/launch/")
+        page.click("#model-all")
+        page.wait_for_selector("#model-all[aria-current]")
+        with page.expect_response("**/launch/quote/"):
+            page.locator("[name=offering]").last.check()
+        chosen = page.locator("[name=offering]:checked").input_value()
+        model = page.input_value("input[name=model]")
+        page.fill("#name", "entered")
+        page.press("#name", "Enter")
+        page.wait_for_url("**/launch/quote/")
+        assert page.locator("[name=offering]:checked").input_value() == chosen
+        assert page.input_value("input[name=model]") == model
+        assert page.input_value("#name") == "entered"
+    assert portal.complaints == []
+
+
 def test_who_goes_back_and_presses_again_starts_another(portal: Portal, chromium: Browser) -> None:
     with portal.context(chromium) as context:
         page = context.new_page()

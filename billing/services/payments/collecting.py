@@ -126,8 +126,9 @@ def _wait(payment: Payment, seconds: int, trouble: str, now: datetime, *, fell: 
 def _stick(payment: Payment, reason: str, code: str, now: datetime) -> None:
     """Ask no more until a person says so (opening.pay), and see that people learn of it."""
     stuck = {"status": PaymentStatus.STUCK, "stuck_at": now, "due_at": None, "claimed_until": None}
+    reason, code = _legible(reason), _legible(code)[:60]
     with as_tenant(payment.tenant_id):
-        if _mine(payment).update(reason=_legible(reason), code=_legible(code)[:60], trouble="", **stuck):
+        if _mine(payment).update(reason=reason, code=code, trouble="", **stuck):
             log.error("a payment waits for a person", payment=payment.pk, code=code, why=reason)
             record("payment.stick", payment.invoice, actor=BILLING, now=now, payment=payment.pk, code=code)
 
@@ -157,7 +158,11 @@ def _settle(payment: Payment, outcome: Outcome, now: datetime) -> None:
             if mine.update(status=PaymentStatus.DECLINED, reason=reason, code=code, **settled):
                 record("payment.decline", invoice, actor=BILLING, now=now, payment=payment.pk, code=code)
         elif mine.update(
-            status=PaymentStatus.SUCCEEDED, reference=outcome.reference, reason="", code="", **settled
+            status=PaymentStatus.SUCCEEDED,
+            reference=_legible(outcome.reference)[:120],
+            reason="",
+            code="",
+            **settled,
         ):
             Invoice.objects.filter(pk=invoice.pk).update(status=InvoiceStatus.PAID, paid_at=now)
             record("invoice.pay", invoice, actor=BILLING, now=now, payment=payment.pk)

@@ -263,7 +263,7 @@ def test_asking_for_the_quote_of_a_long_command_starts_nothing(desk: Desk) -> No
     assert long in answer.content.decode()
     assert "2 × " in words(answer)
     assert list(leases_of(desk)) == []
-    assert desk.client.get("/launch/quote/").status_code == 405
+    assert desk.get("/launch/quote/").headers["Location"] == "/launch/"
 
 
 def test_keys_and_variables_go_along(desk: Desk) -> None:
