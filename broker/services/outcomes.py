@@ -21,6 +21,7 @@ REST = timedelta(minutes=4)  # how often an active lease is looked at
 MOST_PLACES = 12  # that a lease is given before somebody should ask what is the matter with it
 SILENT = timedelta(seconds=45)  # then a lease that never began there tries another cluster
 LOST_AFTER = timedelta(seconds=30)  # how long a node may be silent before its leases end
+STILL_GOING = "what an earlier place had of it is still ending"
 S = LeaseState
 
 
@@ -73,8 +74,9 @@ def _never_answered(lease: Lease, observation: Observation, now: datetime) -> bo
 
 
 def _heard(lease: Lease) -> bool:
-    """Tell whether its cluster ever said anything of a lease that is being made."""
-    return bool(lease.progress) and bool(lease.progress.get("answered", True))
+    """Tell whether its cluster ever said anything of a lease that is being made; an earlier place's word is no such."""
+    told = lease.progress.get("answered", True) and lease.progress.get("text") != STILL_GOING
+    return bool(lease.progress and told)
 
 
 def give_up(lease: Lease, cause: str, now: datetime) -> None:

@@ -22,8 +22,8 @@ from tenants.services.walls import as_sweep, as_tenant
 CLAIM = timedelta(seconds=20)  # a worker that died is replaced after this; fencing makes expiry safe
 DEADLY = 5  # claims in a row that nobody lived to finish: something about the lease kills its workers
 BATCH = 500
-SOON_S = 1.0
-STILL_GOING = "what an earlier place had of it is still ending"
+FIRST_TRY = 2  # a lease that was never placed is of generation 1
+SOON_S = 2.0
 S = LeaseState
 LIVING, GOING = (S.PROVISIONING, S.ACTIVE), (S.STOPPING, S.RELEASING)
 AT_WORK = (*LIVING, *GOING)  # something of it is in its cluster
@@ -138,12 +138,15 @@ def _earlier(lease: Lease, order: Order, now: datetime) -> Observation | None:
 
     A silent cluster is waited for by what goes on in it, and not elsewhere: it may be silent for ever.
     """
-    if lease.generation == 1:
+    if lease.generation <= FIRST_TRY:
         return None
-    going = leaving.step(lease.pk, lease.tenant_id, now=now)
-    if not (any(going.values()) or order.cluster in going):
+    going = leaving.step(lease.pk, lease.tenant_id, now=now, beside=order.cluster)
+    waits = [each for cluster, each in going.items() if each.answered or cluster == order.cluster]
+    if not waits:
         return None
-    return Observation(Seen.PENDING, STILL_GOING, again_in_s=SOON_S, answered=any(going.values()))
+    answered = any(each.answered for each in waits)
+    again_in_s = SOON_S if answered else max(each.again_in_s for each in waits)
+    return Observation(Seen.PENDING, outcomes.STILL_GOING, again_in_s=again_in_s, answered=answered)
 
 
 def look_at_active(*, now: datetime) -> None:

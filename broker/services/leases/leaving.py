@@ -6,8 +6,10 @@ often as it takes; only then may anybody else have the place.
 
 from datetime import datetime, timedelta
 
+from django.db.models import Q
+
 from broker.models import Allocation, Lease
-from broker.provisioners.base import Seen, Unanswered
+from broker.provisioners.base import Observation, Seen, Unanswered
 from broker.services import clusters
 from broker.services.capacity import Card, pool_of
 from broker.services.leases.orders import order_of
@@ -34,28 +36,34 @@ def places_left(lease: Lease) -> int:
     return left.values("generation").distinct().count()
 
 
-def step(lease_id: str, tenant_id: str, *, now: datetime) -> dict[str, bool]:
+def step(lease_id: str, tenant_id: str, *, now: datetime, beside: str = "") -> dict[str, Observation]:
     """Tell what is left of a lease's earlier places to go, and give back those that are proven empty.
 
-    Return the ids of the clusters in which some of it may still run, and whether they said so or are silent. What is
-    on a lost node does not count: nobody could wait for its proof.
+    Return what each cluster said, by its id, in which some of it may still run. What is on a lost node does not count:
+    nobody could wait for its proof. Whoever is about to begin in the cluster `beside` does not ask others that are
+    known to be silent.
     """
-    going: dict[str, bool] = {}
+    going: dict[str, Observation] = {}
     with as_tenant(tenant_id):
         lease = Lease.objects.select_related("offering").get(pk=lease_id)
         left = lease.allocations.filter(released_at=None).exclude(leaving_since=None)
+        if beside:
+            left = left.filter(Q(gpu__node__cluster__silent_since=None) | Q(gpu__node__cluster=beside))
         generations = sorted(set(left.values_list("generation", flat=True)))
         orders = [order_of(lease, generation=each) for each in generations]
     for order in orders:
+        if (before := going.get(order.cluster)) and not before.answered:
+            continue  # it was asked a moment ago
         try:
-            left_of_it = clusters.provisioner_of(order).remove(order, now=now)
-        except Unanswered:  # the sweep asks again
-            going.setdefault(order.cluster, False)
+            seen = clusters.provisioner_of(order).remove(order, now=now)
+        except Unanswered as silence:  # the sweep asks again
+            again_in_s = silence.again_in_s or Observation.again_in_s
+            going[order.cluster] = Observation(Seen.PENDING, again_in_s=again_in_s, answered=False)
             continue
-        if left_of_it.seen is Seen.GONE:
+        if seen.seen is Seen.GONE:
             _give_back(lease, order.generation, now=now)
-        elif left_of_it.seen is not Seen.LOST:
-            going[order.cluster] = True
+        elif seen.seen is not Seen.LOST:
+            going[order.cluster] = seen
     return going
 
 

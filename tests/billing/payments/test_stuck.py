@@ -232,10 +232,18 @@ def test_a_payment_that_its_workers_die_of_is_not_given_to_one_after_the_other_f
     assert taken(invoice) == []
 
 
-@pytest.mark.parametrize("reference", ["x" * 121, "sim\0", None])
-def test_an_answer_that_no_row_can_hold_is_a_failure_that_is_noted(reference: str) -> None:
+@pytest.mark.parametrize(("reference", "kept"), [("x" * 121, "x" * 120), ("sim\0", "sim")])
+def test_money_that_was_taken_counts_whatever_its_reference_is(reference: str, kept: str) -> None:
     invoice = bill()
     with payments.through(Says(Succeeded(reference))):
+        payment = work(pay(invoice), now=NOW)
+    assert (payment.status, payment.reference) == ("succeeded", kept)
+    assert fresh(invoice).status == "paid"
+
+
+def test_an_answer_that_is_none_is_a_failure_that_is_noted() -> None:
+    invoice = bill()
+    with payments.through(Says(Succeeded(None))):  # type: ignore[arg-type]
         payment = work(pay(invoice), now=NOW)
     assert (payment.status, payment.fell) == ("pending", 1)
     assert fresh(invoice).status == "finalized"

@@ -21,6 +21,7 @@ class Moody(SimulatedProvisioner):
     def __init__(self) -> None:
         super().__init__()
         self.silent, self.full, self.keeps, self.mute = set[str](), set[str](), set[str](), set[str]()
+        self.told_to_go: list[str] = []
 
     def ensure(self, order: Order, *, now: datetime) -> Observation:
         self._ask(order)
@@ -34,6 +35,7 @@ class Moody(SimulatedProvisioner):
 
     def remove(self, order: Order, *, now: datetime) -> Observation:
         self._ask(order)
+        self.told_to_go.append(order.name)
         if order.cluster in self.mute:
             raise Unanswered("it takes too long")
         if order.cluster in self.keeps:
@@ -151,6 +153,53 @@ def test_a_cluster_that_says_nothing_of_an_earlier_try_begins_no_other(life: Lif
     life.go(30)
     assert fresh(lease).state == LeaseState.ACTIVE
     assert names(lease) == [first]
+
+
+def test_a_first_try_asks_for_no_earlier_one(
+    life: Life, moody: Moody, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lease, _ = begin(life)
+    monkeypatch.setattr(leaving, "step", None)
+    reconcile.step(lease.pk, lease.tenant_id, now=life.now)
+    assert fresh(lease).progress["text"] != ""
+
+
+def test_what_an_earlier_place_said_does_not_count_for_the_next(life: Life, moody: Moody) -> None:
+    fleet(Rack("north-3", REGION, MODEL, nodes=1, cards_per_node=1))
+    lease, first = begin(life)
+    moody.full = moody.keeps = {cluster(first).pk}
+    life.go(20)
+    second = names(lease)[-1]
+    assert second != first
+    moody.silent = {cluster(second).pk}
+    moody.keeps = set()
+    life.go(90)
+    lease = fresh(lease)
+    assert lease.state == LeaseState.ACTIVE
+    assert where(lease) not in (first, second)
+
+
+def test_a_silent_cluster_is_asked_once_for_all_that_is_left_in_it(life: Life, moody: Moody) -> None:
+    fleet(Rack("north-1", REGION, MODEL, nodes=3, cards_per_node=1))
+    Cluster.objects.filter(name="north-2").update(silent_since=life.now)
+    lease, first = begin(life)
+    moody.full = moody.mute = {cluster(first).pk}
+    life.go(70)
+    assert names(lease) == [first, first, first]
+    moody.told_to_go.clear()
+    leaving.step(lease.pk, lease.tenant_id, now=life.now)
+    assert len(moody.told_to_go) == 1
+
+
+def test_a_try_elsewhere_does_not_wait_for_a_cluster_known_to_be_silent(life: Life, moody: Moody) -> None:
+    lease, first = begin(life)
+    moody.full = moody.mute = {cluster(first).pk}
+    life.run(1)
+    Cluster.objects.filter(name=first).update(silent_since=life.now)
+    moody.told_to_go.clear()
+    beside = leaving.step(lease.pk, lease.tenant_id, now=life.now, beside=cluster(other(first)).pk)
+    assert (beside, moody.told_to_go) == ({}, [])
+    assert leaving.step(lease.pk, lease.tenant_id, now=life.now, beside=cluster(first).pk) != {}
 
 
 def test_what_left_a_place_may_end_before_the_place_is_empty(life: Life, moody: Moody) -> None:
