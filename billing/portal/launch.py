@@ -46,14 +46,14 @@ def launch(request: PageRequest) -> HttpResponse:
 
 
 @require_http_methods(["GET", "POST"])
-@page("leases.read")
+@page("leases.read", asks_only=True)
 def quoted(request: PageRequest) -> HttpResponse:
     """Show the page for what is filled in so far. It is sent as a form is: an address is too short for some of it,
     and kept where nobody wants to find the rest.
     """
     if request.method != "POST":  # whoever switched the project there, or signed in again
         return redirect("launch")
-    return form(request, request.POST)
+    return form(request, instead(request.POST))
 
 
 def form(request: PageRequest, asked: QueryDict, *, sent: bool = False) -> HttpResponse:
@@ -80,6 +80,7 @@ def form(request: PageRequest, asked: QueryDict, *, sent: bool = False) -> HttpR
         else:
             refused = words
     model = model or each.offering.gpu_model_id
+    may_write = may(request, "leases.write")
     shown = [item for item in all_items if model in ("all", item.offering.gpu_model_id)]
     context: dict[str, Any] = {
         "wish": wish,
@@ -95,7 +96,8 @@ def form(request: PageRequest, asked: QueryDict, *, sent: bool = False) -> HttpR
         "others": quote.others,
         "refused": refused,
         "stuck": bool(refused or wish.errors),
-        "may_write": may(request, "leases.write"),
+        "may_write": may_write,
+        "may_launch": may_write and request.tenant.suspended_at is None,
         "project": request.project,
         "key": asked.get("key") or ids.secret(),
         "now": request.now,
@@ -121,6 +123,16 @@ def again(request: PageRequest) -> QueryDict:
         asked.setdefault("ssh_keys", "\n".join(lease.ssh_keys))
         asked.setdefault("command", lease.command)
     return asked
+
+
+def instead(asked: QueryDict) -> QueryDict:
+    """Return the form with what one of the "Instead" buttons names in place of what was chosen."""
+    offering, _, price_class = asked.get("instead", "").partition(" ")
+    if not offering:
+        return asked
+    changed = asked.copy()
+    changed["offering"], changed["class"], changed["model"] = offering, price_class, ""
+    return changed
 
 
 def model_of(items: list[Item], asked: QueryDict) -> str:

@@ -76,14 +76,15 @@ def scope_of(request: Any) -> Scope:
     return request.scope  # type: ignore[no-any-return]
 
 
-def page(action: str = "tenant.read") -> Callable[[View], View]:
+def page(action: str = "tenant.read", *, asks_only: bool = False) -> Callable[[View], View]:
     """Let a page be seen by whoever has this action, in the tenant's time zone and at one moment.
 
+    A page that takes forms and changes nothing (`asks_only`) is there for a suspended tenant too.
     A refusal that the page does not show beside its field becomes the error page, and undoes the request.
     """
 
     def wrap(view: View) -> View:
-        @in_tenant(action)
+        @in_tenant(action, asks_only=asks_only)
         @wraps(view)
         def inside(request: Any, *args: Any, **kwargs: Any) -> HttpResponse:
             if request.project is None:

@@ -4,8 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from django.urls import reverse
-
 from billing.domain.money import Money
 from billing.domain.pricing import at_most
 from billing.portal import meters, seats
@@ -50,7 +48,7 @@ class Other:
     icon: str
     words: str
     sub: str
-    url: str
+    names: str  # the offering and its terms, as the form names them
     nano_per_hour: int
     more: int  # minor units more over the whole time; less where negative
     currency: str
@@ -122,7 +120,7 @@ def quote(request: PageRequest, each: Sold, wanted: Wanted) -> Quote:
         starts=distribution(starts(request.tenant.pk, offering)),
         ends=earliest_end(request, wanted),
         refused=refused or beyond(each, wanted, bars),
-        others=others(request, lease, cost, request.now) if lease and cost else (),
+        others=others(lease, cost, request.now) if lease and cost else (),
     )
 
 
@@ -189,24 +187,20 @@ def complaint(refusal: Refused) -> tuple[str, str]:
     return place, f"{refusal.detail} {refusal.fix.text}"
 
 
-def others(request: PageRequest, lease: Lease, cost: Money, now: datetime) -> tuple[Other, ...]:
+def others(lease: Lease, cost: Money, now: datetime) -> tuple[Other, ...]:
     """Return what else could start now, by the rules of the API's quotes."""
     found = alternatives.instead(lease, currency=cost.currency, cost=cost.minor, now=now)
-    return tuple(other(request, each, lease) for each in found)
+    return tuple(other(each, lease) for each in found)
 
 
-def other(request: PageRequest, each: Alternative, lease: Lease) -> Other:
+def other(each: Alternative, lease: Lease) -> Other:
     offering = each.offering
-    query = request.GET.copy() if request.method == "GET" else request.POST.copy()
-    for name in ("csrfmiddlewaretoken", "key", "model", "env", "ssh_keys"):
-        query.pop(name, None)
-    query["offering"], query["class"] = offering.pk, offering.price_class
     free = f"{each.free} free now"
     return Other(
         icon=ICONS[each.kind],
         words="The same as spot" if each.kind == "spot" else offering.label,
         sub=free if each.kind == "spot" else f"{offering.memory_gb} GB, {free}",
-        url=f"{reverse('launch')}?{query.urlencode()}",
+        names=f"{offering.pk} {offering.price_class}",
         nano_per_hour=each.price.nano_per_hour * lease.quantity,
         more=each.difference_minor,
         currency=each.price.currency,

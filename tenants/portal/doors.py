@@ -38,11 +38,12 @@ class TenantHttpRequest(HttpRequest):
     visitor: Visitor
 
 
-def in_tenant(action: str = "tenant.read") -> Callable[[Page], Page]:
+def in_tenant(action: str = "tenant.read", *, asks_only: bool = False) -> Callable[[Page], Page]:
     """Let a page be seen by whoever has this action somewhere in the tenant that is open.
 
     Sets `request.tenant`, `.project` (where the visitor works now), `.actor` and `.roles`; the page is
-    written in the tenant's own time zone.
+    written in the tenant's own time zone. A form that changes nothing (`asks_only`) may be sent in a suspended
+    tenant too.
     """
 
     def wrap(page: Page) -> Page:
@@ -52,7 +53,7 @@ def in_tenant(action: str = "tenant.read") -> Callable[[Page], Page]:
                 return redirect_to_login(request.get_full_path())
             if not enter(request):
                 return redirect("no-tenant")
-            if request.method not in SAFE:
+            if request.method not in SAFE and not asks_only:
                 not_suspended(request.tenant)
             if not request.roles.anywhere(action):
                 refuse(action, request.roles)

@@ -66,7 +66,7 @@ class Row:
     thing: str = ""
     body: Body | None = None
     writes_on_get: bool = False
-    stores: bool = True  # False: its POST only asks, so a token that may read may send it
+    stores: bool = True  # False: its POST only asks; a reading token may send it, and on a page the suspended
     opens: bool = False  # its GET hands out what opens a lease, so a token that may only read may not send it
     part: Part = SAME
 
@@ -89,8 +89,10 @@ def api(
     return Row("api", methods, noun, thing, body, stores=stores, opens=opens, part=part)
 
 
-def page(*, part: Part, thing: str = "", body: Body | None = None, **methods: frozenset[str]) -> Row:
-    return Row("page", methods, "", thing, body, part=part)
+def page(
+    *, part: Part, thing: str = "", body: Body | None = None, stores: bool = True, **methods: frozenset[str]
+) -> Row:
+    return Row("page", methods, "", thing, body, stores=stores, part=part)
 
 
 def ops(*, thing: str = "", body: Body | None = None, **methods: frozenset[str]) -> Row:
@@ -446,7 +448,7 @@ ROWS: dict[str, Row] = {
     "": page(GET=ALL, part=SAME),
     "catalogue/": page(GET=ALL, part=SAME),
     "launch/": page(GET=ALL, POST=WORKERS, part=SAME),
-    "launch/quote/": page(GET=ALL, POST=ALL, part=SAME),
+    "launch/quote/": page(GET=ALL, POST=ALL, part=SAME, stores=False),
     "leases/": page(GET=ALL, part=SAME),
     "leases/<str:pk>/": page(thing="lease", GET=ALL, part=SAME),
     "leases/<str:pk>/row/": page(thing="lease", GET=ALL, part=SAME),

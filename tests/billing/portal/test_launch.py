@@ -13,6 +13,8 @@ from broker.services import inventory
 from broker.services.inventory import Rack
 from tenants.domain.roles import Role
 from tenants.models import QuotaKind
+from tenants.services import tenants
+from tenants.services.actors import SYSTEM
 from tenants.services.walls import as_tenant
 from tests.billing.portal.desks import Desk, words
 from tests.world import MODEL, ONE_NODE, REGION, fleet, offering
@@ -170,6 +172,32 @@ def test_alternatives_tell_the_difference_in_money(desk: Desk) -> None:
     assert "+ €10.00" in page, "the 4g slice costs a euro an hour more"
 
 
+def test_what_there_is_instead_is_chosen_with_all_that_was_typed_and_by_no_address(desk: Desk) -> None:
+    typed = form(
+        offering("3g.40gb"), image="own/image:7", command="train --key hush", env="TOKEN=hush", count="2"
+    )
+    page = desk.post("/launch/quote/", **typed, model="H100-80GB").content.decode()
+    assert [address for address in re.findall(r'href="([^"]*)"', page) if "hush" in address] == []
+    spot, *_ = re.findall(
+        r'<button[^>]* name="instead" value="([^"]+)"[^>]* formaction="/launch/quote/"', page
+    )
+    answer = desk.post("/launch/quote/", **typed, model="H100-80GB", instead=spot)
+    assert answer.context["each"].offering.pk == offering("3g.40gb", price_class="spot").pk
+    assert answer.context["wish"].count == "2"
+    for kept in ('value="own/image:7"', 'value="train --key hush"', "TOKEN=hush</textarea>"):
+        assert kept in answer.content.decode()
+    assert leases_of(desk) == []
+
+
+def test_another_model_instead_is_shown_among_its_own(desk: Desk) -> None:
+    other = second_model(desk)
+    what = Offering.objects.filter(gpu_model=other).earliest("pk")
+    typed = form(offering("3g.40gb"), model=offering("3g.40gb").gpu_model_id)
+    answer = desk.post("/launch/quote/", **typed, instead=f"{what.pk} {what.price_class}")
+    assert answer.context["each"].offering == what
+    assert answer.context["model"] == other
+
+
 def test_a_viewer_may_look_and_not_launch(desk: Desk) -> None:
     viewer = desk.signed_in_as(Role.VIEWER)
     assert "Your role may look, not launch." in viewer.read("/launch/")
@@ -264,6 +292,19 @@ def test_asking_for_the_quote_of_a_long_command_starts_nothing(desk: Desk) -> No
     assert "2 × " in words(answer)
     assert list(leases_of(desk)) == []
     assert desk.get("/launch/quote/").headers["Location"] == "/launch/"
+
+
+def test_a_suspended_tenant_is_quoted_and_told_why_nothing_can_be_launched(desk: Desk) -> None:
+    with as_tenant(desk.owner.tenant.pk):
+        tenants.suspend(desk.owner.tenant, actor=SYSTEM, now=desk.life.now, why="the owner left")
+    answer = desk.post("/launch/quote/", **form(offering("3g.40gb"), lasts="8 h"))
+    assert answer.status_code == 200
+    assert "At most, 8 h €24.00" in words(answer)
+    for page in (answer, desk.get("/launch/")):
+        assert "Kestrel was suspended on" in words(page)
+        assert len(re.findall(r'<button[^>]*form="launch" disabled>Launch', page.content.decode())) == 2
+    assert desk.post("/launch/", **form(offering())).status_code == 403
+    assert leases_of(desk) == []
 
 
 def test_keys_and_variables_go_along(desk: Desk) -> None:
