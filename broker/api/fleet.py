@@ -1,57 +1,10 @@
 """The fleet: for operators only. A tenant is told that there is no such thing."""
 
-from typing import Any, ClassVar
-
-from django.conf import settings
-from django.db.models import Model, QuerySet
-from django.http import Http404
-from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from rest_framework import serializers
-from rest_framework.authentication import SessionAuthentication
-from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
-from rest_framework.permissions import BasePermission
-from rest_framework.request import Request
-from rest_framework.viewsets import GenericViewSet
 
 from broker.models import Cluster, Gpu, Health, LayoutPolicy, Node, NodeState
-from tenants.api.filters import Filter, Whitelist
-from tenants.portal.doors import has_second_factor
-
-
-class OperatorSession(SessionAuthentication):
-    """The session of somebody who is signed in, of a tenant or of none."""
-
-    def authenticate(self, request: Request) -> tuple[Any, Any] | None:
-        user = getattr(request._request, "user", None)
-        return (user, None) if user is not None and user.is_authenticated and user.is_active else None
-
-    def authenticate_header(self, request: Request) -> str:
-        return 'Bearer realm="gpubroker"'  # so that nobody signed in is told 401, not 403
-
-
-class OperatorScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
-    target_class = "broker.api.fleet.OperatorSession"
-    name = "operator"
-
-    def get_security_definition(self, auto_schema: Any) -> dict[str, Any]:
-        return {
-            "type": "apiKey",
-            "in": "cookie",
-            "name": "sessionid",
-            "description": "An operator's session.",
-        }
-
-
-class IsOperator(BasePermission):
-    """Let operators in, with their second factor where it is demanded; to others nothing is here."""
-
-    def has_permission(self, request: Request, view: Any) -> bool:
-        user = request.user
-        if not getattr(user, "is_authenticated", False):
-            return False
-        if not user.is_staff or (settings.OPERATORS_NEED_MFA and not has_second_factor(user)):
-            raise Http404
-        return True
+from tenants.api.filters import Filter
+from tenants.api.operators import FleetViewSet
 
 
 class ClusterOut(serializers.ModelSerializer[Cluster]):
@@ -86,22 +39,6 @@ class GpuOut(serializers.ModelSerializer[Gpu]):
             "health_reason",
             "health_since",
         )
-
-
-class FleetViewSet(ListModelMixin, RetrieveModelMixin, GenericViewSet[Any]):
-    """A read-only collection of what stands in the racks."""
-
-    authentication_classes = [OperatorSession]
-    permission_classes = [IsOperator]
-    filter_backends = [Whitelist]
-    filters: ClassVar[dict[str, Filter]] = {}
-    sorts: ClassVar[tuple[str, ...]] = ("id", "-id")
-    search_in: ClassVar[tuple[str, ...]] = ()
-    parameters: ClassVar[frozenset[str]] = frozenset()
-    rows: ClassVar[type[Model]]
-
-    def get_queryset(self) -> QuerySet[Any]:
-        return self.rows._default_manager.all()
 
 
 class Clusters(FleetViewSet):

@@ -3,6 +3,7 @@
 from django.urls import path
 from rest_framework.routers import SimpleRouter
 
+from tenants.api.all_tenants import OpsAuditEvents, OpsTenants
 from tenants.api.audit import AuditEvents
 from tenants.api.people import Invitations, Members, Roles, ServiceAccounts
 from tenants.api.projects import Projects, Tenants
@@ -20,6 +21,8 @@ router.register("tokens", Tokens, "api-token")
 router.register("quotas", Quotas, "api-quota")
 router.register("quota-usage", QuotaUsage, "api-quota-usage")
 router.register("audit-events", AuditEvents, "api-audit-event")
+router.register("ops/tenants", OpsTenants, "api-ops-tenant")
+router.register("ops/audit-events", OpsAuditEvents, "api-ops-audit-event")
 
 urlpatterns = [
     path("users/me", Me.as_view({"get": "retrieve"}), name="api-me"),

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import urlencode
 
 from django.conf import settings
 from django.contrib import messages
@@ -49,3 +50,11 @@ def call(collection: str, query: str = "") -> str:
     """Write the call that gives what a page shows, as it can be pasted into a shell."""
     address = f"{settings.PUBLIC_URL.rstrip('/')}/api/v1/{collection}"
     return f"curl -H \"Authorization: Bearer $GPB_TOKEN\" \\\n  '{address}{'?' if query else ''}{query}'"
+
+
+def ops_call(title: str, collection: str, **asked: object) -> dict[str, str]:
+    """Write the call that gives a table of the operators: with their session, for tokens belong to tenants."""
+    query = urlencode({name: value for name, value in asked.items() if value != ""})
+    address = f"{settings.PUBLIC_URL.rstrip('/')}/api/v1/{collection}"
+    cookie = f'-b "{settings.SESSION_COOKIE_NAME}=$GPB_SESSION"'
+    return {"title": title, "text": f"curl {cookie} \\\n  '{address}{'?' if query else ''}{query}'"}

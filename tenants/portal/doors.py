@@ -19,6 +19,7 @@ from tenants.services import audit, doors, walls
 from tenants.services.actors import Actor
 from tenants.services.doors import SESSION_TENANT as SESSION_TENANT
 from tenants.services.doors import Visitor
+from tenants.services.operators import has_second_factor as has_second_factor
 from tenants.services.permissions import not_suspended, refuse
 
 Page = Callable[..., HttpResponseBase]
@@ -148,10 +149,3 @@ def in_operations(action: str, *, repeats: bool = False) -> Callable[[Page], Pag
 def _noted(action: str, actor: Actor) -> bool:
     with walls.as_staff():
         return audit.noted(action, actor=actor, since=clock.now() - NOTED_EVERY)
-
-
-def has_second_factor(user: Any) -> bool:
-    """Tell whether somebody has set up TOTP or a passkey."""
-    from allauth.mfa.utils import is_mfa_enabled
-
-    return bool(is_mfa_enabled(user))

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from django.db.models import Count
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
@@ -10,11 +9,12 @@ from django.views.decorators.http import require_GET, require_POST
 
 from ports import clock
 from tenants.domain import limits
-from tenants.models import Member, Project, Quota, QuotaKind, Tenant
-from tenants.portal.acts import act, complain, find
+from tenants.models import Project, Quota, QuotaKind, Tenant
+from tenants.portal.acts import act, complain, find, ops_call
 from tenants.portal.doors import in_operations
 from tenants.portal.forms import LimitForm, WhyForm
 from tenants.services import quotas, tenants, walls
+from tenants.services.roots import standings
 
 SHOWN = 100
 
@@ -27,28 +27,21 @@ def tenants_page(request: Any) -> HttpResponse:
     if words := request.GET.get("q", "")[:100].replace("\x00", ""):
         rows = rows.filter(name__icontains=words)
     shown = list(rows[: SHOWN + 1])
-    ids = [tenant.pk for tenant in shown[:SHOWN]]
-    heads = dict(
-        Member.objects.filter(tenant__in=ids).values_list("tenant").annotate(Count("user", distinct=True))
-    )
-    by_tenant: dict[str, dict[str, Any]] = {}
-    for quota in Quota.objects.filter(tenant__in=ids, project__parent=None):
-        by_tenant.setdefault(quota.tenant_id, {})[quota.kind] = quota
-    lines = []
-    for tenant in shown[:SHOWN]:
-        here = by_tenant.get(tenant.pk, {})
-        lines.append(
-            {
-                "tenant": tenant,
-                "members": heads.get(tenant.pk, 0),
-                "quotas": [_line(kind, here.get(kind)) for kind in limits.SHOWN],
-            }
-        )
+    known = standings(shown[:SHOWN])
+    lines = [
+        {
+            "tenant": tenant,
+            "members": known[tenant.pk].members,
+            "quotas": [_line(kind, known[tenant.pk].quotas.get(kind)) for kind in limits.SHOWN],
+        }
+        for tenant in shown[:SHOWN]
+    ]
     told = {
         "lines": lines,
         "more": len(shown) > SHOWN,
         "words": words,
         "kinds": [(kind, name, unit) for kind, (name, _, unit) in limits.SHOWN.items()],
+        "calls": [ops_call("Tenants", "ops/tenants", q=words, limit=SHOWN)],
     }
     return render(request, "tenants/ops_tenants.html", told)
 

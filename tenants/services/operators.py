@@ -1,6 +1,7 @@
 """Who runs this installation: appointed and dismissed from its own machine, never from a page."""
 
 from datetime import datetime
+from typing import Any
 
 from django.db import transaction
 
@@ -34,3 +35,10 @@ def _set(email: str, *, staff: bool, action: str, now: datetime) -> bool:
     user.save(update_fields=["is_staff"])
     audit.record(action, actor=SYSTEM, now=now, subject_id=user.pk, subject_label=user.email)
     return True
+
+
+def has_second_factor(user: Any) -> bool:
+    """Tell whether somebody has set up TOTP or a passkey."""
+    from allauth.mfa.utils import is_mfa_enabled
+
+    return bool(is_mfa_enabled(user))

@@ -10,7 +10,7 @@ To add an address, write one line in ROWS: its route exactly as `urls.py` compos
 * `api(noun, …)`: a collection under /api/v1/; `noun` is the scope a token needs (`noun:read`, `noun:write`).
 * `page(…)`: a portal page of the open tenant. `ops(…)`: an operators' page. `account()`: whoever is signed in.
   `anybody()`: open to all. `shared(noun, …)`: an id under /api/v1/ that is the same for every tenant.
-  `fleet()`: an address under /api/v1/ that is there for operators' sessions only.
+  `fleet()`: an address under /api/v1/ that is there for operators' sessions only; `audited` where it tells of tenants.
 * methods name the roles that are let in; any method not named must answer 405. Being let in means any answer
   but 401, 403, 404 and 5xx: an empty body may well be refused with 400.
 * `part` says what a role is worth that is held on one project of the tree only: SAME as on the whole tenant, of what
@@ -103,8 +103,8 @@ def shared(noun: str, *, thing: str, **methods: frozenset[str]) -> Row:
     return Row("shared", methods, noun, thing)
 
 
-def fleet(*, thing: str = "") -> Row:
-    return Row("fleet", {"GET": STAFF}, "", thing)
+def fleet(*, thing: str = "", audited: bool = False) -> Row:
+    return Row("fleet", {"GET": STAFF}, "", thing, writes_on_get=audited)
 
 
 def account(*methods: str, thing: str = "") -> Row:
@@ -423,6 +423,10 @@ ROWS: dict[str, Row] = {
     "api/v1/nodes/<str:pk>": fleet(thing="node"),
     "api/v1/gpus": fleet(),
     "api/v1/gpus/<str:pk>": fleet(thing="gpu"),
+    "api/v1/ops/tenants": fleet(audited=True),
+    "api/v1/ops/tenants/<str:pk>": fleet(thing="tenant", audited=True),
+    "api/v1/ops/audit-events": fleet(audited=True),
+    "api/v1/ops/audit-events/<str:pk>": fleet(thing="event", audited=True),
     # money, over the API
     "api/v1/leases/<str:pk>/charges": api("leases", thing="lease", GET=ALL, part=SAME),
     "api/v1/quotes": api(
