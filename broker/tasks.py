@@ -61,6 +61,11 @@ def sweep_all(_subject: str = "") -> None:
     orphans.remove_all(now=clock.now())
 
 
+@answering("broker.orphans")
+def remove_orphans(cluster_id: str) -> None:
+    orphans.remove_in(cluster_id, now=clock.now())
+
+
 @answering("broker.recut")
 def recut(change_id: str) -> None:
     stepping.step(change_id, now=clock.now())

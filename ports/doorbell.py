@@ -37,6 +37,15 @@ def ring(task: str, subject: str, *, tenant_id: str = "", now: datetime, after_s
     _ring(task, subject, tenant_id, now + timedelta(seconds=after_s))
 
 
+def is_rung(task: str, subject: str) -> bool:
+    """Tell whether a hint of this kind still waits to be sent: another would say no more."""
+    with database.prepared() as cursor:
+        cursor.execute(
+            "SELECT EXISTS (SELECT FROM ports_ring WHERE task = %s AND subject = %s)", [task, subject]
+        )
+        return bool(cursor.fetchone()[0])
+
+
 def send(task: str, subject: str, tenant_id: str) -> None:
     """Hand one hint to Celery by name; raises kombu's OperationalError when Valkey is away."""
     current_app.send_task(task, args=[subject, tenant_id] if tenant_id else [subject], retry=False)

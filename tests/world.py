@@ -249,6 +249,8 @@ def work(task: str, subject: str, tenant_id: str, *, now: datetime) -> None:
         planning.carry_out(subject, now=now)
     elif task == "broker.recut":
         stepping.step(subject, now=now)
+    elif task == "broker.orphans":
+        orphans.remove_in(subject, now=now)
     elif task == "broker.sweep_all":
         for hint in reconcile.all_live():
             work(*hint, now=now)

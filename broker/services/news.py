@@ -8,6 +8,7 @@ from datetime import datetime
 import msgspec
 from django.db.models import Count
 
+from broker.domain.lifecycle import HOLDS_CAPACITY
 from broker.domain.states import LeaseState
 from broker.models import Allocation, Cluster, ClusterObject, Lease
 from broker.provisioners.base import Observation, Seen, order_parts
@@ -19,6 +20,7 @@ from ports import doorbell
 from tenants.services.walls import as_sweep
 
 S = LeaseState
+STRAY_S = 2.0  # what the cluster says within this long of what nobody accounts for is one piece of news
 Concerned = tuple[str, str]  # a lease and its tenant
 
 
@@ -44,6 +46,7 @@ def tell(cluster: Cluster, orders: Mapping[str, Concerned], *, now: datetime) ->
         if lease_id in leases and leases[lease_id].generation == order_parts(name)[1]
     }
     seen = _seen(cluster, present, now)
+    _tell_of_strays(cluster, [name for name in orders if _is_over(name, leases)], now)
     rung = set()
     for name, concerned in sorted(orders.items(), key=lambda each: each[1]):
         lease = leases.get(concerned[0])
@@ -54,6 +57,32 @@ def tell(cluster: Cluster, orders: Mapping[str, Concerned], *, now: datetime) ->
     for lease_id, tenant_id in sorted(rung):
         doorbell.ring("broker.step", lease_id, tenant_id=tenant_id, now=now)
     return len(set(orders.values()))
+
+
+def _is_over(name: str, leases: Mapping[str, Standing]) -> bool:
+    """Tell whether a lease went on without an order, or has ended."""
+    lease_id, generation = order_parts(name)
+    lease = leases.get(lease_id)
+    if lease is None or generation > lease.generation:
+        return False  # our books may be what is wrong
+    return generation < lease.generation or lease.state not in HOLDS_CAPACITY
+
+
+def _tell_of_strays(cluster: Cluster, over: Collection[str], now: datetime) -> None:
+    """Have what came to be after the proof that nothing was there looked after soon: nobody waits for its end.
+
+    A controller may still act on what was there before its API server was away. What holds a place is minded by those
+    who wait for the place.
+    """
+    if not over:
+        return
+    rows = ClusterObject.objects.filter(cluster=cluster, order_name__in=list(over))
+    there = {order_parts(name) for name in rows.values_list("order_name", flat=True)}
+    with as_sweep():
+        held = Allocation.objects.filter(lease__in={pk for pk, _ in there}, released_at=None)
+        minded = set(held.values_list("lease", "generation"))
+    if there - minded and not doorbell.is_rung("broker.orphans", cluster.pk):
+        doorbell.ring("broker.orphans", cluster.pk, now=now, after_s=STRAY_S)
 
 
 def _is_told(lease: Standing, concerned: Concerned, seen: Observation | None, now: datetime) -> bool:

@@ -19,7 +19,10 @@ from broker.services.leases.orders import order_of
 from ports import clock, doorbell
 from tenants.services.walls import as_sweep, as_tenant
 
-CLAIM = timedelta(seconds=20)  # a worker that died is replaced after this; fencing makes expiry safe
+# A worker that died is replaced after this, at the sweep's next round: nothing under way waits over 15 s. Fencing makes
+# expiry safe; and who got to work so late that an answer may outlast the claim leaves it to the next.
+CLAIM = timedelta(seconds=9)
+LATE = timedelta(seconds=2.5)
 DEADLY = 5  # claims in a row that nobody lived to finish: something about the lease kills its workers
 BATCH = 500
 FIRST_TRY = 2  # a lease that was never placed is of generation 1
@@ -32,6 +35,7 @@ Hint = tuple[str, str, str]  # task, subject, tenant
 
 def step(lease_id: str, tenant_id: str, *, now: datetime) -> None:
     """Do the next thing a lease needs. Safe to call at any time, any number of times, from anywhere."""
+    began = clock.now()
     with as_tenant(tenant_id):
         lease = Lease.objects.select_related("offering").filter(pk=lease_id).first()
         if lease is None or lease.state == S.RELEASED:
@@ -49,7 +53,7 @@ def step(lease_id: str, tenant_id: str, *, now: datetime) -> None:
             return
         order = _claim(lease, now) if lease.state in AT_WORK else None
     if order is not None:
-        _work(lease, order, now)
+        _work(lease, order, now, starts_by=began + LATE)
     elif lease.state == S.QUEUED:
         placing.serve(pool_of(lease.offering), now=now, upto=lease_id)
         with as_tenant(tenant_id):
@@ -92,8 +96,17 @@ def _claim(lease: Lease, now: datetime) -> Order | None:
     return order_of(lease) if claimed else None
 
 
-def _work(lease: Lease, order: Order, now: datetime) -> None:
-    asked, observation, seq = clock.now(), _act(lease, order, now), lease.seq
+def _give_back(lease: Lease, now: datetime) -> None:
+    Lease.objects.filter(pk=lease.pk, claimed_until=now + CLAIM).update(claimed_until=None, tries=0)
+
+
+def _work(lease: Lease, order: Order, now: datetime, *, starts_by: datetime) -> None:
+    asked, observation, seq = clock.now(), _act(lease, order, now, starts_by), lease.seq
+    if observation is None:
+        with as_tenant(lease.tenant_id):
+            _give_back(lease, now)
+            doorbell.ring("broker.step", lease.pk, tenant_id=lease.tenant_id, now=now, after_s=SOON_S)
+        return
     said = now + (clock.now() - asked)  # a cluster may take its time; what begins then was not there before
     with as_tenant(lease.tenant_id):
         try:
@@ -108,7 +121,7 @@ def _work(lease: Lease, order: Order, now: datetime) -> None:
             if (lease.state, state) != (S.PROVISIONING, S.ACTIVE):
                 doorbell.ring("broker.step", lease.pk, tenant_id=lease.tenant_id, now=now)
         if lease.seq == seq or lease.state in GOING:  # the other steps give the claim back themselves
-            Lease.objects.filter(pk=lease.pk, claimed_until=now + CLAIM).update(claimed_until=None, tries=0)
+            _give_back(lease, now)
     if lease.state == S.QUEUED:
         leaving.step(lease.pk, lease.tenant_id, now=now)
     elif outdated:  # it ended, or is placed anew, while we made it
@@ -119,10 +132,12 @@ def _work(lease: Lease, order: Order, now: datetime) -> None:
             clusters.provisioner_of(order).let_go(order, observation.remains)
 
 
-def _act(lease: Lease, order: Order, now: datetime) -> Observation:
-    """Ask the cluster for what the lease's state wants; no transaction is open."""
-    if lease.state == S.PROVISIONING and (earlier := _earlier(lease, order, now)):
+def _act(lease: Lease, order: Order, now: datetime, starts_by: datetime) -> Observation | None:
+    """Ask the cluster for what the lease's state wants; no transaction is open. None when it is too late for that."""
+    if lease.state == S.PROVISIONING and (earlier := _earlier(lease, order, now, starts_by)):
         return earlier
+    if clock.now() > starts_by:
+        return None
     provisioner = clusters.provisioner_of(order)
     acts = {S.PROVISIONING: provisioner.ensure, **dict.fromkeys(GOING, provisioner.remove)}
     try:
@@ -133,14 +148,14 @@ def _act(lease: Lease, order: Order, now: datetime) -> Observation:
         return Observation(Seen.PENDING, text, again_in_s=again_in_s, answered=False)
 
 
-def _earlier(lease: Lease, order: Order, now: datetime) -> Observation | None:
+def _earlier(lease: Lease, order: Order, now: datetime, asks_by: datetime) -> Observation | None:
     """Say that an earlier try may still run, beside which this one must not begin.
 
     A silent cluster is waited for by what goes on in it, and not elsewhere: it may be silent for ever.
     """
     if lease.generation <= FIRST_TRY:
         return None
-    going = leaving.step(lease.pk, lease.tenant_id, now=now, beside=order.cluster)
+    going = leaving.step(lease.pk, lease.tenant_id, now=now, beside=order.cluster, asks_by=asks_by)
     waits = [each for cluster, each in going.items() if each.answered or cluster == order.cluster]
     if not waits:
         return None

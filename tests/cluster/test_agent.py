@@ -104,6 +104,28 @@ def test_the_agent_makes_a_lease_active_without_a_worker_and_nobody_reads(
     assert "GET" not in asked
 
 
+def test_a_pod_that_comes_after_its_lease_was_proven_gone_is_let_go_within_seconds(
+    watching: Watching,
+) -> None:
+    """As of a controller that acts on what was there before its API server was away."""
+    installed = watching.installed
+    watching.until(watching.is_believed)
+    lease = installed.life.ask(installed.home, offering("card"), image="registry.example/acts:pull-1s")
+    installed.until(lease, "active")
+    (pod,) = installed.ours("/api/v1/pods")
+    installed.life.release(lease)
+    installed.until(lease, "released")
+    marks = {name: pod["metadata"][name] for name in ("namespace", "labels", "finalizers")}
+    spec = {**pod["spec"], "nodeName": "", "nodeSelector": {"kubernetes.io/hostname": "nowhere"}}
+    late = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "late", **marks}, "spec": spec}
+    installed.plane.api.create(late)
+    assert len(installed.ours("/api/v1/pods")) == 1
+    ends = clock.monotonic() + 20
+    while installed.ours("/api/v1/pods"):
+        assert clock.monotonic() < ends, installed.ours("/api/v1/pods")
+        installed.pass_on()
+
+
 def test_a_lost_node_is_taken_out_and_comes_back_when_nothing_old_runs_there(
     watching: Watching, gpu_nodes: Nodes
 ) -> None:

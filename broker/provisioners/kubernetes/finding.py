@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from broker.provisioners.base import order_name
+from broker.provisioners.base import order_name, order_parts
 from broker.provisioners.kubernetes import labels, names, objects
 from broker.provisioners.kubernetes.kinds import (
     CONFIG_MAP,
@@ -92,13 +92,15 @@ def why_no_pod(api: Api, spec: LeaseSpec) -> str:
     return max(mine, key=lambda said: said.order).message if mine else ""
 
 
-def all_of_ours(api: Api, installation: str = "") -> dict[str, list[tuple[Kind, Thing]]]:
+def all_of_ours(api: Api, installation: str = "", order: str = "") -> dict[str, list[tuple[Kind, Thing]]]:
     """Return everything of an installation that holds places for leases, whoever's, by the name of its order.
 
-    Anchors hold the rest; a controller or pod is listed too, in case its anchor went without it.
+    With `order`, only what is of that one. Anchors hold the rest; a controller or pod is listed too, in case its anchor
+    went without it.
     """
     there: dict[str, list[tuple[Kind, Thing]]] = {}
-    ours = f"{labels.OURS},{labels.INSTALLATION}={installation}" if installation else labels.OURS
+    ours = selector(*order_parts(order)) if order else labels.OURS
+    ours = f"{ours},{labels.INSTALLATION}={installation}" if installation else ours
     for kind, marks in (
         (CONFIG_MAP, f"{ours},{labels.ROLE}={labels.ANCHOR_ROLE}"),
         (POD, ours),

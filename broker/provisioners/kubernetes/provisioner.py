@@ -133,7 +133,7 @@ class KubernetesProvisioner:
 
     def remove_named(self, name: str, *, now: datetime) -> None:
         with self._asking() as api:
-            there = all_of_ours(api, self._way_in.installation).get(name, [])
+            there = all_of_ours(api, self._way_in.installation, order=name).get(name, [])
             pods = [thing.metadata for kind, thing in there if kind is POD]
             held = [
                 (meta.namespace, Remains(meta.name, meta.uid))

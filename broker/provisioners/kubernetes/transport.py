@@ -23,7 +23,7 @@ from broker.provisioners.kubernetes.pace import Pace
 from broker.provisioners.kubernetes.refusals import Conflict, Denied, Invalid, Missing, Throttled, refusal
 from ports import chance, clock
 
-CONNECT_S, ANSWER_S = 3.0, 8.0  # one call ends well within a worker's claim on its lease
+CONNECT_S, ANSWER_S = 3.0, 6.0  # one call ends well within a worker's claim on its lease
 SILENCE_S = 90.0  # a watch without a byte for this long is dead: bookmarks come every minute
 PAGE, POOL = 500, 32
 BACK_OFF_S, LONGEST_S = 0.1, 2.0

@@ -14,7 +14,7 @@ from broker.services import clusters
 from broker.services.capacity import Card, pool_of
 from broker.services.leases.orders import order_of
 from broker.services.volumes import mounting
-from ports import doorbell
+from ports import clock, doorbell
 from tenants.services.walls import as_tenant
 
 ELSEWHERE = timedelta(minutes=2)  # how long a lease does not go back to a node that did not take it
@@ -36,12 +36,14 @@ def places_left(lease: Lease) -> int:
     return left.values("generation").distinct().count()
 
 
-def step(lease_id: str, tenant_id: str, *, now: datetime, beside: str = "") -> dict[str, Observation]:
+def step(
+    lease_id: str, tenant_id: str, *, now: datetime, beside: str = "", asks_by: datetime | None = None
+) -> dict[str, Observation]:
     """Tell what is left of a lease's earlier places to go, and give back those that are proven empty.
 
     Return what each cluster said, by its id, in which some of it may still run. What is on a lost node does not count:
     nobody could wait for its proof. Whoever is about to begin in the cluster `beside` does not ask others that are
-    known to be silent.
+    known to be silent, and nobody once it is past `asks_by`: what was not asked then may still run.
     """
     going: dict[str, Observation] = {}
     with as_tenant(tenant_id):
@@ -54,6 +56,9 @@ def step(lease_id: str, tenant_id: str, *, now: datetime, beside: str = "") -> d
     for order in orders:
         if (before := going.get(order.cluster)) and not before.answered:
             continue  # it was asked a moment ago
+        if asks_by and clock.now() > asks_by:
+            going.setdefault(order.cluster, Observation(Seen.PENDING, again_in_s=SOON_S))
+            continue
         try:
             seen = clusters.provisioner_of(order).remove(order, now=now)
         except Unanswered as silence:  # the sweep asks again

@@ -299,3 +299,14 @@ def test_a_cluster_without_a_word_is_asked_again(
     monkeypatch.setattr(moody, "ensure", lambda order, *, now: Observation(Seen.PENDING))
     life.run(30)
     assert (fresh(lease).state, fresh(lease).progress) == (LeaseState.PROVISIONING, {})
+
+
+def test_who_waited_long_for_one_cluster_leaves_the_next_to_another_look(life: Life, moody: Moody) -> None:
+    lease = life.lease(home(), offering("card"), LeaseState.PROVISIONING)
+    with as_tenant(lease.tenant_id):
+        leaving.leave(fresh(lease), now=life.now)
+    going = leaving.step(
+        lease.pk, lease.tenant_id, now=life.now, beside="clu_x", asks_by=life.now - timedelta(seconds=1)
+    )
+    assert [each.answered for each in going.values()] == [True]  # it may still run: nobody asked
+    assert moody.told_to_go == []

@@ -484,3 +484,25 @@ def test_a_lease_cannot_move_without_its_tenants_transaction(life: Life) -> None
 
 def test_seen_words_are_the_protocols(life: Life) -> None:
     assert {seen.value for seen in Seen} == {"pending", "ready", "refused", "lost", "ended", "gone"}
+
+
+def test_a_worker_that_comes_to_its_work_too_late_leaves_it_to_the_next(
+    life: Life, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cards(1)
+    lease = life.ask(home(), offering())
+    life.hints.clear()
+    order_of = reconcile.order_of
+
+    def held_up(lease: Lease) -> Order:
+        life.clock.at += reconcile.LATE + timedelta(seconds=1)
+        return order_of(lease)
+
+    monkeypatch.setattr(reconcile, "order_of", held_up)
+    reconcile.step(lease.pk, lease.tenant_id, now=life.now)
+    late = fresh(lease)
+    assert (late.state, late.claimed_until, late.tries) == (S.PROVISIONING, None, 0)
+    assert not SimulatedPod.objects.exists()
+    monkeypatch.setattr(reconcile, "order_of", order_of)
+    life.run(20)
+    assert fresh(lease).state == S.ACTIVE

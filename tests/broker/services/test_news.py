@@ -12,6 +12,7 @@ from broker.provisioners.simulated import SimulatedProvisioner
 from broker.services import reconcile, sightings
 from broker.services.sightings import Sighting
 from ports import doorbell
+from ports.models import Ring
 from tenants.services.walls import as_tenant
 from tests.world import Life, cards, fresh, home, node_of, offering, path
 
@@ -284,3 +285,55 @@ def test_what_a_lease_is_at_already_is_not_written_again(scene: Scene) -> None:
     version = fresh(scene.lease).version
     assert reconcile.told(scene.lease.pk, where, generation, at, now=scene.life.now)
     assert fresh(scene.lease).version == version
+
+
+def test_a_pod_that_comes_when_its_lease_went_on_without_it_is_taken_down_soon(scene: Scene) -> None:
+    """A controller may act on what was there before its API server was away, after the proof that nothing is."""
+    went_on(scene, generation=scene.lease.generation + 1)
+    assert stray(scene)
+
+
+def test_a_pod_of_a_lease_that_is_over_is_taken_down_soon(scene: Scene) -> None:
+    went_on(scene, state=S.RELEASED)
+    assert stray(scene)
+
+
+def test_strays_that_come_together_are_looked_after_together(scene: Scene) -> None:
+    went_on(scene, state=S.RELEASED)
+    Ring.objects.create(task="broker.orphans", subject=scene.cluster.pk, at=scene.life.now)
+    assert not stray(scene)
+
+
+def test_a_pod_that_still_holds_its_place_is_minded_by_who_waits_for_the_place(scene: Scene) -> None:
+    with as_tenant(scene.lease.tenant_id):
+        assert Lease.objects.filter(pk=scene.lease.pk).update(generation=scene.lease.generation + 1)
+    assert not stray(scene)
+
+
+def test_the_last_word_of_what_went_is_no_news_of_a_stray(scene: Scene) -> None:
+    went_on(scene, state=S.RELEASED)
+    assert not stray(scene, there=False)
+
+
+def test_what_our_books_have_not_reached_is_not_taken_down_in_haste(scene: Scene) -> None:
+    went_on(scene, generation=scene.lease.generation - 1)
+    assert not stray(scene)
+
+
+def went_on(scene: Scene, **how: Any) -> None:
+    """Let the lease be elsewhere, its place here proven empty and given back."""
+    with as_tenant(scene.lease.tenant_id):
+        assert Lease.objects.filter(pk=scene.lease.pk).update(**how)
+        scene.lease.allocations.update(released_at=scene.life.now + timedelta(seconds=1))
+
+
+def stray(scene: Scene, *, there: bool = True) -> bool:
+    """Let the agent see a pod of the lease as it was first; tell whether somebody is rung for who takes strays down."""
+    rung = list[str]()
+    order = order_name(scene.lease.pk, scene.lease.generation)
+    body = {"metadata": {"name": "p"}, "spec": {"nodeName": "n01"}, "status": {}} if there else None
+    lease, tenant = scene.lease.pk, scene.lease.tenant_id
+    seen = Sighting("Pod", "gt-1", "p", "u-p", scene.version + 1, lease, tenant, order, body)
+    with doorbell.heard_by(lambda task, subject, tenant, at: rung.append(task)):
+        sightings.note(scene.cluster, [seen], now=scene.life.now)
+    return "broker.orphans" in rung
