@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from billing.portal.ops import cards, control, offerings, panel, system
+from billing.portal.ops import cards, control, offerings, panel, payments, system
 
 urlpatterns = [
     path("", control.control_room, name="control-room"),
@@ -17,6 +17,7 @@ urlpatterns = [
     path("offerings/<str:pk>/", offerings.edit, name="ops-offering"),
     path("offerings/<str:pk>/publish/", offerings.publish, name="ops-offering-publish"),
     path("offerings/<str:pk>/retire/", offerings.retire, name="ops-offering-retire"),
+    path("payments/<str:pk>/untaken/", payments.untaken, name="ops-payment-untaken"),
     path("system/", system.system, name="ops-system"),
     path("proofs/", system.strip, name="ops-proofs"),
 ]

@@ -4,8 +4,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db.models import Count, Min, Q
+from django.db.models.functions import Coalesce
 
 from billing.models import Payment, PaymentStatus
+from ports import payments
 
 SHOWN = 30
 
@@ -17,20 +19,26 @@ class Waiting:
     pending: int
     failing: int
     oldest: timedelta | None  # since the first of the pending was opened
-    stuck: tuple[Payment, ...]  # those that wait longest
+    stuck: tuple[Payment, ...]  # and what was begun through a gateway that is not set any longer; the oldest
     stuck_in_all: int
 
 
 def look(*, now: datetime) -> Waiting:
-    """Count what is under way and fetch what is stuck, with its invoice and tenant; two queries."""
+    """Count what is under way and fetch what waits for a person, with its invoice and tenant; two queries."""
+    gateway = payments.gateway()
     rows = Payment.objects.filter(status__in=(PaymentStatus.PENDING, PaymentStatus.STUCK))
-    pending = Q(status=PaymentStatus.PENDING)
+    left = Q(status=PaymentStatus.PENDING, tries__gt=0) & ~Q(gateway=gateway.name if gateway else "")
+    person = Q(status=PaymentStatus.STUCK) | left
     found = rows.aggregate(
-        pending=Count("pk", filter=pending),
-        failing=Count("pk", filter=pending & Q(fell__gt=0)),
-        first=Min("opened_at", filter=pending),
-        stuck=Count("pk", filter=~pending),
+        pending=Count("pk", filter=~person),
+        failing=Count("pk", filter=~person & Q(fell__gt=0)),
+        first=Min("opened_at", filter=~person),
+        stuck=Count("pk", filter=person),
     )
-    stuck = rows.exclude(pending).select_related("invoice", "tenant").order_by("stuck_at", "pk")[:SHOWN]
+    stuck = (
+        rows.filter(person)
+        .select_related("invoice", "tenant")
+        .order_by(Coalesce("stuck_at", "opened_at"), "pk")[:SHOWN]
+    )
     oldest = now - found["first"] if found["first"] else None
     return Waiting(found["pending"], found["failing"], oldest, tuple(stuck), found["stuck"])

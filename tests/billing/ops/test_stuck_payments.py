@@ -1,6 +1,7 @@
 """The operators' page names every payment that waits for a person, and why; and how many have no answer."""
 
 from collections.abc import Iterator
+from datetime import timedelta
 from html import unescape
 
 import pytest
@@ -12,9 +13,9 @@ from django.utils.html import strip_tags
 from billing.gateways.simulated import SimulatedGateway
 from billing.models import Invoice
 from billing.services.payments import waiting
-from ports import payments
+from ports import clock, payments
 from tenants.services.walls import as_tenant
-from tests.billing.payments.bills import Ill, bill, collect, ill, pay
+from tests.billing.payments.bills import NOW, Ill, bill, collect, ill, pay
 
 pytestmark = pytest.mark.django_db
 
@@ -74,3 +75,24 @@ def test_the_page_asks_as_often_however_many_wait(operator: Client) -> None:
             read(operator)
         counts.append(len(spoken))
     assert len(set(counts)) == 1, counts
+
+
+def test_an_operator_says_that_nothing_was_taken_after_being_asked(operator: Client) -> None:
+    invoice = stuck()
+    with as_tenant(invoice.tenant_id):
+        payment = invoice.payments.get()
+        payer = invoice.tenant.name
+    address = f"/ops/payments/{payment.pk}/untaken/"
+    assert f'href="{address}"' in operator.get("/ops/system/").content.decode()
+    asked = unescape(operator.get(address).content.decode())
+    assert f"Nothing was taken for {invoice} of {payer}?" in asked
+    assert f"Look for {payment.pk} in the books of simulated first." in asked
+    assert "simulated is set here and can be asked" in asked
+    with clock.standing_at(NOW + timedelta(hours=1)):
+        refused = operator.post(address, {"reason": ""})
+        assert (refused.status_code, "A reason has 1 to" in refused.content.decode()) == (400, True)
+        assert operator.post(address, {"reason": "account closed"})["Location"] == "/ops/system/"
+    assert "waits for a person." not in read(operator)
+    assert operator.post(address, {"reason": "again"}).status_code == 409
+    with payments.through(None):
+        assert "simulated is not set here any longer" in operator.get(address).content.decode()
