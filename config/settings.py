@@ -249,6 +249,7 @@ SPECTACULAR_SETTINGS = {
         "QuotaKind": "tenants.models.quotas.QuotaKind.choices",
         "NodeState": "broker.models.inventory.NodeState",
         "OfferingState": "broker.models.offerings.OfferingState",
+        "PaymentStatus": "billing.models.payments.PaymentStatus",
     },
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",

@@ -3,6 +3,8 @@
 from django.urls import path
 from rest_framework.routers import SimpleRouter
 
+from billing.api.all_cards import OpsGpus
+from billing.api.all_money import OpsOfferings, OpsPayments, OpsPriceVersions, OpsProofs
 from billing.api.invoices import Invoices
 from billing.api.payments import Payments
 from billing.api.prices import PriceVersions
@@ -16,6 +18,10 @@ router.register("rated-charges", RatedCharges, "api-rated-charge")
 router.register("invoices", Invoices, "api-invoice")
 router.register("payments", Payments, "api-payment")
 router.register("price-versions", PriceVersions, "api-price-version")
+router.register("ops/gpus", OpsGpus, "api-ops-gpu")
+router.register("ops/offerings", OpsOfferings, "api-ops-offering")
+router.register("ops/price-versions", OpsPriceVersions, "api-ops-price-version")
+router.register("ops/payments", OpsPayments, "api-ops-payment")
 
 urlpatterns = [
     path(
@@ -23,5 +29,6 @@ urlpatterns = [
         LeaseCharges.as_view({"get": "retrieve"}),
         name="api-lease-charges",
     ),
+    path("ops/proofs", OpsProofs.as_view({"get": "list"}), name="api-ops-proof-list"),
     *router.urls,
 ]

@@ -104,6 +104,14 @@ def at(moment: datetime, *, currency: str, offerings: Iterable[str] | None = Non
     return {row.offering_id: priced(row) for row in rows}
 
 
+def upcoming(moment: datetime, *, currency: str, offerings: Iterable[str] | None = None) -> dict[str, Price]:
+    """Return the first price of every offering, or of those named, that begins after a moment; one query."""
+    rows = PriceVersion.objects.filter(rate_card__name=LIST, currency=currency, valid__startswith__gt=moment)
+    if offerings is not None:
+        rows = rows.filter(offering__in=list(offerings))
+    return {row.offering_id: priced(row) for row in rows.order_by("-valid")}
+
+
 def of(offering: Offering, *, currency: str, moment: datetime) -> Price:
     """Return the price of one offering at a moment, or raise NoPrice."""
     found = at(moment, currency=currency, offerings=[offering.pk]).get(offering.pk)

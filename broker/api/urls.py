@@ -2,6 +2,8 @@
 
 from rest_framework.routers import SimpleRouter
 
+from broker.api.all_leases import OpsAllocations, OpsLeases
+from broker.api.cuts import LayoutChanges
 from broker.api.events import Events
 from broker.api.fleet import Clusters, Gpus, Nodes
 from broker.api.leases import Leases
@@ -19,5 +21,8 @@ router.register("gpu-models", GpuModels, "api-gpu-model")
 router.register("clusters", Clusters, "api-cluster")
 router.register("nodes", Nodes, "api-node")
 router.register("gpus", Gpus, "api-gpu")
+router.register("layout-changes", LayoutChanges, "api-layout-change")
+router.register("ops/leases", OpsLeases, "api-ops-lease")
+router.register("ops/allocations", OpsAllocations, "api-ops-allocation")
 
 urlpatterns = router.urls

@@ -14,7 +14,7 @@ from broker.services import sightings
 from broker.services.catalogue import short_name
 from broker.services.fleet import cards
 from broker.services.fleet.uses import CHARGED, SCALE, Card, Use, cards_by_use
-from tenants.portal.acts import call
+from tenants.portal.acts import MOST, ops_call
 
 KINDS = (
     ("k-sold", "sold", CHARGED),
@@ -84,4 +84,8 @@ def clusters(request: OpsRequest) -> HttpResponse:
     bare = [each for each in agents.values() if each.cluster_id not in {card.cluster for card in fleet}]
     keys = [{"kind": kind, "label": word, "value": ""} for kind, word, _ in KINDS]
     told = {"blocks": blocks, "bare": bare, "count": len(blocks) + len(bare), "keys": keys}
-    return render(request, "ops/clusters.html", {**told, "call": call("nodes")})
+    calls = [
+        ops_call("Nodes", "nodes", limit=MOST),
+        ops_call("Their cards and what each part of one is used for", "ops/gpus", limit=MOST),
+    ]
+    return render(request, "ops/clusters.html", {**told, "calls": calls})

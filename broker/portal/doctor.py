@@ -23,7 +23,7 @@ from broker.provisioners.kubernetes.kubeconfig import Unusable, parse
 from broker.services import examining, joining
 from broker.services.leases import evicting
 from ports import seal
-from tenants.portal.acts import call
+from tenants.portal.acts import ops_call
 from tenants.portal.refused import because
 from tenants.services.refusals import Invalid, Refused, Stale
 from tenants.services.walls import as_staff
@@ -61,7 +61,7 @@ def doctor(request: OpsRequest, pk: str) -> HttpResponse:
         "groups": [group for group in groups if group.findings],
         "bad": sum(one["outcome"] == Outcome.BAD for one in findings),
         "real": cluster.provisioner == "kubernetes",
-        "call": call("nodes"),
+        "calls": [ops_call("What was found", f"clusters/{pk}/examination")],
     }
     return render(request, "ops/doctor.html", told)
 

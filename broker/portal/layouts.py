@@ -18,7 +18,7 @@ from broker.portal.operations import OpsRequest, Step, ask, page
 from broker.services.layouts import deciding, planning
 from broker.services.layouts.pools import Pool, pools_of
 from broker.services.leases import evicting
-from tenants.portal.acts import call
+from tenants.portal.acts import ops_call
 from tenants.services.refusals import Missing
 
 Decision = Callable[..., object]
@@ -73,15 +73,11 @@ def layouts(request: OpsRequest, pk: str) -> HttpResponse:
     """Show how a cluster's nodes are cut, what is asked for, and what is planned or under way."""
     cluster = cluster_or_missing(pk)
     pools = pools_of(pk, now=request.now)
-    latest = {
-        change.node_id: change
-        for change in LayoutChange.objects.filter(node__cluster=cluster).order_by("planned_at", "id")
-        if not change.over or change.step == Where.QUARANTINED
-    }
+    latest = planning.latest(cluster)
     told = {
         "cluster": cluster,
         "blocks": [{"pool": pool, "demand": _demand(pool), "rows": _rows(pool, latest)} for pool in pools],
-        "call": call("gpus?layout_policy=fixed"),
+        "calls": [ops_call("Nodes and how they are cut", f"clusters/{pk}/layouts")],
     }
     return render(request, "ops/layouts.html", told)
 
@@ -113,7 +109,7 @@ def change(request: OpsRequest, pk: str) -> HttpResponse:
         "steps": _taken(found, request.now),
         "quarantined": found.step == Where.QUARANTINED,
         "planned": found.step == Where.PLANNED,
-        "call": call(f"nodes/{found.node_id}"),
+        "calls": [ops_call("This change with its cards and steps", f"layout-changes/{found.pk}")],
     }
     return render(request, "ops/layout.html", told)
 

@@ -12,7 +12,7 @@ from broker.portal.operations import OpsRequest, Step, ask, page
 from broker.services import inventory
 from broker.services.fleet import cards, history
 from broker.services.leases import evicting
-from tenants.portal.acts import call
+from tenants.portal.acts import MOST, ops_call
 from tenants.services.refusals import Missing, Refused
 from tenants.services.walls import as_staff
 
@@ -51,7 +51,10 @@ def node(request: OpsRequest, pk: str) -> HttpResponse:
         "tenants": len({s.tenant for s in held.values()}),
         "changes": history.changes_of(found),
         "simulated": found.cluster.provisioner == "simulated",
-        "call": call(f"nodes/{found.pk}"),
+        "calls": [
+            ops_call("Leases on it", "ops/allocations", node=found.pk, held="true", limit=MOST),
+            ops_call("This node", f"nodes/{found.pk}"),
+        ],
     }
     return render(request, "ops/node.html", told)
 

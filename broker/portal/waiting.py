@@ -12,7 +12,7 @@ from broker.services.fleet import history
 from broker.services.fleet import queue as line
 from broker.services.leases import evicting
 from broker.services.leases.placing import PATIENCE
-from tenants.portal.acts import call
+from tenants.portal.acts import ops_call
 from tenants.services.refusals import Missing
 from tenants.services.walls import as_staff
 
@@ -34,7 +34,11 @@ def queue(request: OpsRequest) -> HttpResponse:
         ],
         "next": found.after,
         "after": after,
-        "call": call("queue-entries"),
+        "calls": [
+            ops_call(
+                "Leases that wait, oldest first", "ops/leases", state="queued", sort="since", limit=line.PAGE
+            )
+        ],
     }
     return render(request, "ops/queue.html", told)
 
@@ -59,7 +63,11 @@ def lease(request: OpsRequest, pk: str) -> HttpResponse:
         "places": held.select_related("gpu__node__cluster").order_by("gpu_id", "placement"),
         "steps": history.steps_of(found),
         "over": found.state in OVER,
-        "call": call(f"leases/{found.pk}"),
+        "calls": [
+            ops_call("Every step", f"ops/leases/{found.pk}/transitions"),
+            ops_call("This lease", f"ops/leases/{found.pk}"),
+            ops_call("Where it lies and lay", "ops/allocations", lease=found.pk),
+        ],
     }
     return render(request, "ops/lease.html", told)
 

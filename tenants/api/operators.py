@@ -84,10 +84,11 @@ class AllTenants(FleetViewSet):
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
         if self.action not in (None, "metadata"):  # else the method is not one of ours, or asks for no rows
-            page = request._request
+            page, user = request._request, request.user
+            label = getattr(user, "email", "")
             audit.record(
                 f"ops.{self.visit}",
-                actor=Actor("staff", request.user.pk, request.user.email, getattr(page, "id", "")),
+                actor=Actor("staff", str(user.pk), label, getattr(page, "id", "")),
                 now=self.now,
                 method=page.method,
                 path=page.get_full_path()[:500],

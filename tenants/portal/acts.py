@@ -12,6 +12,7 @@ from django.shortcuts import redirect
 from tenants.portal.refused import because
 from tenants.services.refusals import Missing, Refused
 
+MOST = 500  # rows that one answer of the API holds at most
 ON_THE_PAGE = (400, 409, 412)  # others, such as 403 and 404, are pages of their own
 
 

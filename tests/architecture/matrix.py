@@ -26,9 +26,11 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
+from django.db.backends.postgresql.psycopg_any import NumericRange
+
 from billing.models import Invoice, InvoiceLine, Payment
 from billing.services import drafts, periods, rating
-from broker.models import LayoutChange, Node, Offering
+from broker.models import Allocation, LayoutChange, Node, Offering
 from broker.services.leases.request import Wanted, request
 from broker.services.volumes import keeping
 from tenants.domain.roles import Role
@@ -255,6 +257,20 @@ def an_invoice_line(world: World) -> tuple[str, str]:
     return str(line.invoice_id), str(line.n)
 
 
+def an_allocation(world: World) -> str:
+    """A place that a lease had and left."""
+    gone = {
+        "profile": "1g.10gb",
+        "isolation": "hardware",
+        "placement": NumericRange(0, 1),
+        "held_at": moment(),
+        "released_at": moment(),
+    }
+    lease, gpu = a_lease(world), a_node().gpus.all()[0]
+    made = Allocation.objects.create(tenant=world.tenant, lease_id=lease, generation=1, gpu=gpu, **gone)
+    return str(made.pk)
+
+
 # Things that lie in a project of the tree, so that a role on another project does not reach them.
 PLACED = frozenset({"lease", "volume", "project", "member", "invitation", "service account", "quota"})
 THINGS: dict[str, Thing] = {
@@ -263,6 +279,8 @@ THINGS: dict[str, Thing] = {
     "final invoice": in_its_tenant(a_final_invoice),
     "payment": in_its_tenant(a_payment),
     "lease": in_its_tenant(a_lease),
+    "allocation": in_its_tenant(an_allocation),
+    "price version": lambda world: str(sold().price_versions.get().pk),
     "volume": in_its_tenant(a_volume),
     "offering": lambda world: str(an_offering().pk),
     "gpu model": lambda world: str(an_offering().gpu_model_id),
@@ -423,6 +441,24 @@ ROWS: dict[str, Row] = {
     "api/v1/nodes/<str:pk>": fleet(thing="node"),
     "api/v1/gpus": fleet(),
     "api/v1/gpus/<str:pk>": fleet(thing="gpu"),
+    "api/v1/clusters/<str:pk>/examination": fleet(thing="cluster"),
+    "api/v1/clusters/<str:pk>/layouts": fleet(thing="cluster"),
+    "api/v1/layout-changes": fleet(),
+    "api/v1/layout-changes/<str:pk>": fleet(thing="layout change"),
+    "api/v1/ops/leases": fleet(audited=True),
+    "api/v1/ops/leases/<str:pk>": fleet(thing="lease", audited=True),
+    "api/v1/ops/leases/<str:pk>/transitions": fleet(thing="lease", audited=True),
+    "api/v1/ops/allocations": fleet(audited=True),
+    "api/v1/ops/allocations/<str:pk>": fleet(thing="allocation", audited=True),
+    "api/v1/ops/gpus": fleet(audited=True),
+    "api/v1/ops/gpus/<str:pk>": fleet(thing="gpu", audited=True),
+    "api/v1/ops/offerings": fleet(audited=True),
+    "api/v1/ops/offerings/<str:pk>": fleet(thing="offering", audited=True),
+    "api/v1/ops/price-versions": fleet(audited=True),
+    "api/v1/ops/price-versions/<str:pk>": fleet(thing="price version", audited=True),
+    "api/v1/ops/payments": fleet(audited=True),
+    "api/v1/ops/payments/<str:pk>": fleet(thing="payment", audited=True),
+    "api/v1/ops/proofs": fleet(audited=True),
     "api/v1/ops/tenants": fleet(audited=True),
     "api/v1/ops/tenants/<str:pk>": fleet(thing="tenant", audited=True),
     "api/v1/ops/audit-events": fleet(audited=True),
@@ -498,7 +534,6 @@ ROWS: dict[str, Row] = {
     "ops/cards/<str:pk>/panel/": ops(thing="gpu", GET=STAFF),
     "ops/cards/<str:pk>/quarantine/": ops(thing="gpu", GET=STAFF, POST=STAFF),
     "ops/cards/<str:pk>/return/": ops(thing="gpu", GET=STAFF, POST=STAFF),
-    "ops/payments/<str:pk>/untaken/": ops(thing="payment", GET=STAFF, POST=STAFF),
     "ops/clusters/": ops(GET=STAFF),
     "ops/clusters/add/": ops(GET=STAFF, POST=STAFF),
     "ops/clusters/<str:pk>/doctor/": ops(thing="cluster", GET=STAFF),

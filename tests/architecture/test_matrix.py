@@ -125,7 +125,9 @@ def test_the_fleet_is_there_for_operators_only(who: Visitors) -> None:
             noted = [sql for sql in knock.written if "tenants_auditevent" in sql]
             knock.expect(knock.status == wanted and knock.written == noted, why=f"it should be {wanted}")
             audits = visitor == "staff" and row.writes_on_get
-            knock.expect(len(noted) == audits, why="a look at tenants' rows is audited once, and nothing else")
+            knock.expect(
+                len(noted) == audits, why="a look at tenants' rows is audited once, and nothing else"
+            )
         if row.thing:
             own = who.thing(row, route)[0]
             for wrong in (f"{own[0].partition('_')[0]}_{'0' * 26}", "x", "%00"):

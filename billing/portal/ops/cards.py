@@ -1,6 +1,5 @@
 """All cards as a table, one card with its history, and taking it out of service."""
 
-from collections.abc import Callable
 from urllib.parse import urlencode
 
 from django.http import HttpResponse
@@ -14,20 +13,20 @@ from broker.models import Gpu, Health
 from broker.portal.operations import OpsRequest, Step, ask, page
 from broker.services import inventory
 from broker.services.fleet import cards, history
-from broker.services.fleet.uses import CHARGED, Card, Use
+from broker.services.fleet.uses import CHOICES
 from broker.services.leases import evicting
-from tenants.portal.acts import call
+from tenants.portal.acts import MOST, ops_call
 from tenants.services.refusals import Missing
 from tenants.services.walls import as_staff
 
 ROWS = 64
 ASKS = require_http_methods(["GET", "HEAD", "POST"])
-FILTERS: dict[str, tuple[str, Callable[[Card], bool]]] = {
-    "": ("All", lambda card: True),
-    "sold": ("Sold", lambda card: card.units(*CHARGED) > 0),
-    "free": ("With room", lambda card: card.units(Use.FREE) > 0),
-    "fragmented": ("Fragmented", lambda card: card.units(Use.FRAGMENTED) > 0),
-    "out": ("Out of service", lambda card: card.idle_use is not None),
+FILTERS = {
+    "": "All",
+    "sold": "Sold",
+    "free": "With room",
+    "fragmented": "Fragmented",
+    "out": "Out of service",
 }
 
 
@@ -38,7 +37,7 @@ def table(request: OpsRequest) -> HttpResponse:
     fleet = cards.load()
     chosen = request.GET.get("show", "")
     chosen = chosen if chosen in FILTERS else ""
-    found = [card for card in fleet if FILTERS[chosen][1](card)]
+    found = [card for card in fleet if not chosen or CHOICES[chosen](card)]
     start = _start(request.GET.get("from", ""), len(found))
     shown = found[start : start + ROWS]
     priced = earnings.of_leases([s.lease for card in shown for s in card.slices], now=request.now)
@@ -53,12 +52,12 @@ def table(request: OpsRequest) -> HttpResponse:
             {
                 "url": _page(name, 0),
                 "label": label,
-                "count": sum(1 for card in fleet if fits(card)),
+                "count": sum(1 for card in fleet if not name or CHOICES[name](card)),
                 "current": name == chosen,
             }
-            for name, (label, fits) in FILTERS.items()
+            for name, label in FILTERS.items()
         ],
-        "call": call("gpus"),
+        "calls": [ops_call("Cards with their slices", "ops/gpus", show=chosen, limit=MOST)],
     }
     return render(request, "ops/cards.html", told)
 
@@ -84,7 +83,10 @@ def card(request: OpsRequest, pk: str) -> HttpResponse:
         "chosen": described(found, now=request.now),
         "past": history.leases_on(gpu),
         "changes": history.changes_of(gpu.node, gpu),
-        "call": call(f"gpus/{found.id}"),
+        "calls": [
+            ops_call("This card with its slices", f"ops/gpus/{found.id}"),
+            ops_call("Who was on it", "ops/allocations", gpu=found.id, limit=history.LATELY),
+        ],
     }
     return render(request, "ops/card.html", told)
 

@@ -22,7 +22,7 @@ from broker.portal.operations import OpsRequest, page
 from broker.services.fleet import cards, hours, needs, summary, troubled
 from broker.services.fleet.summary import share
 from broker.services.fleet.uses import SCALE, Card, Use, cards_by_use
-from tenants.portal.acts import call
+from tenants.portal.acts import MOST, ops_call
 
 WEEK = timedelta(days=7)
 BARS = (
@@ -51,7 +51,7 @@ def control_room(request: OpsRequest) -> HttpResponse:
         "hours": _hours(request, fleet),
         "needs": wanted,
         "chosen": chosen and described(chosen, now=request.now),
-        "call": call("gpus"),
+        "calls": [ops_call("Cards with their slices", "ops/gpus", limit=MOST)],
         **_map(request, fleet, chosen.id if chosen else ""),
     }
     return render(request, "ops/control.html", told)

@@ -19,7 +19,7 @@ from billing.services import prices
 from broker.models import Lease, Offering, OfferingState
 from broker.portal.operations import OpsRequest, Step, ask, page
 from broker.services import capacity, catalogue, offerings
-from tenants.portal.acts import call
+from tenants.portal.acts import MOST, ops_call
 from tenants.portal.refused import because
 from tenants.services.refusals import Invalid, Missing, Refused
 from tenants.services.walls import as_staff
@@ -40,7 +40,7 @@ def table(request: OpsRequest) -> HttpResponse:
     )
     counts = {value: sum(row.state == value for row in rows) for value in OfferingState.values}
     found = [row for row in rows if not state or row.state == state]
-    upcoming = _upcoming(request.now)
+    upcoming = prices.upcoming(request.now, currency=settings.CURRENCY)
     live = _live()
     known = prices.at(request.now, currency=settings.CURRENCY)
     free = capacity.availability([row for row in found if row.state == OfferingState.PUBLISHED])
@@ -72,20 +72,9 @@ def table(request: OpsRequest) -> HttpResponse:
                 for value, label in OfferingState.choices
             ),
         ],
-        "call": call("offerings"),
+        "calls": [ops_call("Offerings with their prices", "ops/offerings", state=state, limit=MOST)],
     }
     return render(request, "ops/offerings.html", told)
-
-
-def _upcoming(now: datetime) -> dict[str, PriceVersion]:
-    """Return the first scheduled price of each offering."""
-    rows = PriceVersion.objects.filter(
-        rate_card__name=prices.LIST, currency=settings.CURRENCY, valid__startswith__gt=now
-    )
-    found: dict[str, PriceVersion] = {}
-    for row in rows.order_by("valid"):
-        found.setdefault(row.offering_id, row)
-    return found
 
 
 def _live() -> dict[str, int]:
@@ -159,7 +148,12 @@ def _told(request: OpsRequest, found: Offering, refusal: Refused | None) -> dict
         "wrong": getattr(refusal, "field", ""),
         "typed": request.POST,
         "label": request.POST.get("label", found.label),
-        "call": call("price-versions", f"offering={found.pk}"),
+        "calls": [
+            ops_call(
+                "Its prices", "ops/price-versions", offering=found.pk, currency=settings.CURRENCY, limit=MOST
+            ),
+            ops_call("This offering", f"ops/offerings/{found.pk}"),
+        ],
     }
 
 

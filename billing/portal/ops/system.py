@@ -13,7 +13,7 @@ from billing.services.payments import waiting
 from broker.portal.operations import OpsRequest, page
 from broker.services import upkeep
 from tenants.models import AuditEvent
-from tenants.portal.acts import call
+from tenants.portal.acts import MOST, ops_call
 from tenants.portal.audit import told
 
 SHOWN = 30
@@ -25,13 +25,14 @@ def system(request: OpsRequest) -> HttpResponse:
     """Show proofs, hints on their way, and the operators' trail."""
     found = request.proofs = proofs.check(now=request.now)
     visits = request.GET.get("trail") == "visits"
+    money = waiting.look(now=request.now)
     shown = {
         "proofs": found,
         "failed": [proof for proof in found if not proof.holds],
         "upkeep": upkeep.look(now=request.now),
-        "money": waiting.look(now=request.now),
+        "money": money,
         "database": f"{connection.pg_version // 10000}.{connection.pg_version % 10000}",  # type: ignore[attr-defined]
-        "call": call("audit-events"),
+        "calls": _calls(visits=visits, stuck=bool(money.stuck)),
         "trail": trail(visits=visits),
         "trails": [
             {"url": "?trail=changes#trail", "label": "Changes", "current": not visits},
@@ -39,6 +40,20 @@ def system(request: OpsRequest) -> HttpResponse:
         ],
     }
     return render(request, "ops/system.html", shown)
+
+
+def _calls(*, visits: bool, stuck: bool) -> list[dict[str, str]]:
+    """Return the call behind each table of the page."""
+    flag = str(visits).lower()
+    calls = [
+        ops_call("Proofs, checked now", "ops/proofs"),
+        ops_call("What operators did", "ops/audit-events", actor_kind="staff", visits=flag, limit=SHOWN),
+    ]
+    if stuck:
+        calls.insert(
+            1, ops_call("Payments that wait for a person", "ops/payments", status="stuck", limit=MOST)
+        )
+    return calls
 
 
 def trail(*, visits: bool) -> list[AuditEvent]:

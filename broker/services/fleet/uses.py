@@ -1,7 +1,7 @@
 """What every unit of a card is used for now, for operators."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -139,6 +139,13 @@ def use_when_free(health: Health, node: NodeState) -> Use | None:
     return None if node is NodeState.READY else Use.MAINTENANCE
 
 
+# What one may ask to see of a fleet.
+CHOICES: dict[str, Callable[[Card], bool]] = {
+    "sold": lambda card: card.units(*CHARGED) > 0,
+    "free": lambda card: card.units(Use.FREE) > 0,
+    "fragmented": lambda card: card.units(Use.FRAGMENTED) > 0,
+    "out": lambda card: card.idle_use is not None,
+}
 SCALE = 168_000  # thousandths of a card, for every grid there is (4, 7, 8 and 12 divide 168)
 
 

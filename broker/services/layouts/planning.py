@@ -101,3 +101,9 @@ def clusters_to_plan() -> list[Hint]:
         "cluster_id", flat=True
     )
     return [("broker.plan_layouts", cluster, "") for cluster in clusters.distinct().order_by("cluster_id")]
+
+
+def latest(cluster: Cluster) -> dict[str, LayoutChange]:
+    """Return the latest change of each node that still matters: under way, proposed, or failed."""
+    changes = LayoutChange.objects.filter(node__cluster=cluster).order_by("planned_at", "id")
+    return {each.node_id: each for each in changes if not each.over or each.step == Step.QUARANTINED}
