@@ -4,6 +4,7 @@ The client is imported and connected on first use, so that it is never shared ac
 are never touched: they cost two hundred times what decoding costs.
 """
 
+import logging
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -28,6 +29,19 @@ SILENCE_S = 90.0  # a watch without a byte for this long is dead: bookmarks come
 PAGE, POOL = 500, 32
 BACK_OFF_S, LONGEST_S = 0.1, 2.0
 AGAIN = frozenset({429, 500, 502, 503, 504})
+# What the client raises for a kubeconfig that is not as it expects.
+BROKEN = (
+    OSError,
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    AssertionError,
+    RuntimeError,
+    HTTPError,
+)
+LONGEST_WHY = 300
+STRANGE = "it does not answer like Kubernetes"
 APPLY = "application/apply-patch+yaml"
 STRATEGIC = "application/strategic-merge-patch+json"
 METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
@@ -51,20 +65,48 @@ def connect(kubeconfig: Mapping[str, Any]) -> Connection:
 
     settings = Configuration()
     try:
-        load_kube_config_from_dict(  # type: ignore[no-untyped-call]
-            config_dict=kubeconfig, client_configuration=settings, persist_config=False
-        )
-    except ConfigException as error:
-        raise Denied(
-            f"the kubeconfig cannot be used: {error}. Register the cluster's credentials anew."
-        ) from error
-    settings.retries = False
-    settings.connection_pool_maxsize = POOL
+        with _overheard() as said:
+            load_kube_config_from_dict(  # type: ignore[no-untyped-call]
+                config_dict=kubeconfig, client_configuration=settings, persist_config=False
+            )
+        settings.retries = False
+        settings.connection_pool_maxsize = POOL
+        pool = ApiClient(settings).rest_client.pool_manager
+    except (ConfigException, *BROKEN) as error:
+        raise _unusable(f"{type(error).__name__}: {error}") from error
 
     def authorization() -> str:
-        return str(settings.auth_settings().get("BearerToken", {}).get("value") or "")
+        token = str(settings.auth_settings().get("BearerToken", {}).get("value") or "").strip()
+        if not (token.isascii() and token.isprintable()):
+            raise _unusable("its token has characters that no token has")
+        return token
 
-    return Connection(ApiClient(settings).rest_client.pool_manager, settings.host, authorization)
+    if not authorization() and not settings.cert_file:
+        raise _unusable("; ".join(said) or "it gives neither a token nor a certificate")
+    return Connection(pool, settings.host, authorization)
+
+
+def _unusable(why: str) -> Denied:
+    return Denied(
+        f"the kubeconfig cannot be used: {why[:LONGEST_WHY]}. Register the cluster's credentials anew."
+    )
+
+
+@contextmanager
+def _overheard() -> Iterator[list[str]]:
+    """Take down what the client only logs: that a program which signs in is not there, or failed."""
+    said: list[str] = []
+
+    def hear(record: logging.LogRecord) -> bool:
+        if mine := record.module == "kube_config":
+            said.append(record.getMessage())
+        return not mine
+
+    logging.getLogger().addFilter(hear)
+    try:
+        yield said
+    finally:
+        logging.getLogger().removeFilter(hear)
 
 
 class Transport:
@@ -123,21 +165,21 @@ class Api:
             body["metadata"] = {**manifest["metadata"], "uid": uid}
         query = {"fieldManager": manager, "force": str(force).lower()}
         answer = self.send("PATCH", ref_of(manifest).path, query=query, body=body, content_type=APPLY)
-        return objects.read(answer.body, objects.Thing)
+        return _decoded(answer, objects.Thing)
 
     def create(self, manifest: Manifest, *, manager: str) -> objects.Thing:
         """Make an object that is not there; Conflict when it is."""
         ref = ref_of(manifest)
         path = ref.kind.path(ref.namespace)
         answer = self.send("POST", path, query={"fieldManager": manager}, body=manifest)
-        return objects.read(answer.body, objects.Thing)
+        return _decoded(answer, objects.Thing)
 
     def merge(self, ref: Ref, patch: Manifest, *, manager: str, subresource: str = "") -> objects.Thing:
         """Change the fields in `patch` alone; put metadata.resourceVersion in it to change only what was read."""
         path = f"{ref.path}/{subresource}" if subresource else ref.path
         kind = "application/merge-patch+json"
         answer = self.send("PATCH", path, query={"fieldManager": manager}, body=patch, content_type=kind)
-        return objects.read(answer.body, objects.Thing)
+        return _decoded(answer, objects.Thing)
 
     def let_go(self, ref: Ref, *, finalizer: str, uid: str) -> None:
         """Take one finalizer off exactly the object with this uid and leave all others; what is gone is well."""
@@ -187,7 +229,11 @@ class Api:
         going_on = True
         while going_on:
             answer = self.send("GET", kind.path(namespace), query=query, accept=accept)
-            page = objects.read(answer.body, objects.Page)
+            page = _decoded(answer, objects.Page)
+            if (
+                not page.metadata.resource_version
+            ):  # an empty list of nobody's is no proof that nothing is there
+                raise Unanswered(f"{STRANGE}: it sent no list")
             yield page.items or [], page.metadata.resource_version
             query["continue"] = page.metadata.continue_
             going_on = bool(page.metadata.continue_)
@@ -235,8 +281,12 @@ class Api:
                 self._rest(_backed_off(pause), error)
                 pause *= 2
                 continue
-            if answer.status < 400:
-                return answer
+            if answer.status < 300:
+                return _from_kubernetes(answer)
+            if answer.status < 400:  # none is followed: a token is for the server that it was given to
+                raise Unanswered(
+                    f"{STRANGE}: HTTP {answer.status} to {answer.headers.get('Location', 'nowhere')}"[:200]
+                )
             error = refusal(answer.status, _status(answer.body))
             if answer.status == 401 and not renewed:
                 self.transport.forget()
@@ -276,6 +326,8 @@ class Api:
         with self._open("GET", kind.path(), query, None, "", "application/json", SILENCE_S) as response:
             if response.status >= 400:
                 raise refusal(response.status, _status(response.read()))
+            if response.status >= 300:
+                raise Unanswered(f"{STRANGE}: HTTP {response.status}")
             opened()
             yield from _lines(response)
 
@@ -326,6 +378,20 @@ class Api:
             raise
         else:
             response.release_conn()
+
+
+def _from_kubernetes(answer: Answer) -> Answer:
+    """Let pass what may be an object: a page to sign in to something else is sent with a success, too."""
+    if not answer.body.lstrip().startswith(b"{"):
+        raise Unanswered(f"{STRANGE}: {answer.body[:100].decode(errors='replace')!r}")
+    return answer
+
+
+def _decoded(answer: Answer, kind: type[objects.T]) -> objects.T:
+    try:
+        return objects.read(answer.body, kind)
+    except msgspec.DecodeError as error:
+        raise Unanswered(f"{STRANGE}: {error}") from error
 
 
 def _lines(response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:

@@ -72,6 +72,8 @@ def test_a_pasted_kubeconfig_is_sealed_examined_and_never_shown(life: Life, oper
         ({"region": "x" * 61}, "A region has 1 to 60"),
         ({"driver": "magic"}, "No driver is called"),
         ({"kubeconfig": "{"}, "no YAML"),
+        ({"kubeconfig": kubeconfig().replace("server: ", "server: &s [*s] #")}, "more than any"),
+        ({"kubeconfig": kubeconfig(server="https://[::1")}, "https://"),
         ({"kubeconfig": kubeconfig(server="http://192.0.2.1")}, "https://"),
         ({"kubeconfig": kubeconfig(**{"insecure-skip-tls-verify": True})}, "hand our credentials"),
     ],

@@ -1,7 +1,6 @@
 """How a kubeconfig signs in, and until when: read from itself, for nobody warns when a certificate runs out."""
 
 import base64
-import binascii
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -33,9 +32,9 @@ def _end_of_token(token: str) -> datetime | None:
     middle = token.split(".")[1] if token.count(".") == 2 else ""
     try:
         claims = msgspec.json.decode(base64.urlsafe_b64decode(middle + "=" * (-len(middle) % 4)), type=Claims)
-    except (msgspec.DecodeError, binascii.Error, ValueError):
+        return datetime.fromtimestamp(claims.exp, UTC) if claims.exp else None
+    except (ValueError, OverflowError, OSError):  # no claims, or an end that no calendar has
         return None
-    return datetime.fromtimestamp(claims.exp, UTC) if claims.exp else None
 
 
 def _end_of_certificate(data: str) -> datetime | None:

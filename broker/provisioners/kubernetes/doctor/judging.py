@@ -16,6 +16,10 @@ CHECKS: tuple[Check, ...] = (
 # What a server's silence mostly means, by a word of the error.
 MEANS = (
     (
+        "like Kubernetes",
+        "Something else listens there, or stands in between: look at `server`, its port, and proxies on the way.",
+    ),
+    (
         "CERTIFICATE_VERIFY_FAILED",
         "`certificate-authority-data` is not of the authority that signed this server.",
     ),

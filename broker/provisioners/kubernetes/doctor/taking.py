@@ -33,11 +33,14 @@ from broker.provisioners.kubernetes.refusals import Forbidden, Invalid, Missing,
 from broker.provisioners.kubernetes.render import access
 from broker.provisioners.kubernetes.render.access import Right
 from broker.provisioners.kubernetes.render.cluster import cluster_objects
-from broker.provisioners.kubernetes.transport import Api, Transport
+from broker.provisioners.kubernetes.transport import STRANGE, Api, Transport
 from ports import clock
 
 FIRST_S, ALL_S = 5.0, 20.0
 AT_ONCE = 8
+# What comes of reading an answer that no API server would give; a DecodeError is a ValueError.
+STRANGE_ANSWERS = (ValueError, LookupError, TypeError, AttributeError)
+LONGEST = 300
 JUDGED = {
     "CronJob",
     "DeviceClass",
@@ -103,17 +106,19 @@ def _first(transport: Transport, now: datetime) -> dict[str, Any] | Unseen:
         began = clock.monotonic()
         answer = api.send("GET", "/version")
         took = timedelta(seconds=clock.monotonic() - began)
+        version = read(answer.body, Version)
+        there = parsedate_to_datetime(answer.headers["Date"]) if "Date" in answer.headers else None
+        # It tells whole seconds, at a moment somewhere within the round trip.
+        sent = now + timedelta(seconds=began - handed_in) + took / 2
+        skew = there + timedelta(seconds=0.5) - sent if there else None
     except (Unanswered, Refusal) as error:
         return Unseen(str(error))
-    there = parsedate_to_datetime(answer.headers["Date"]) if "Date" in answer.headers else None
-    # It tells whole seconds, at a moment somewhere within the round trip.
-    skew = (
-        there + timedelta(seconds=0.5) - (now + timedelta(seconds=began - handed_in) + took / 2)
-        if there
-        else None
-    )
+    except STRANGE_ANSWERS as error:
+        return Unseen(f"{STRANGE}: {error!r}"[:LONGEST])
+    if not version.git_version:
+        return Unseen(f"{STRANGE}: it names no version")
     return {
-        "version": read(answer.body, Version),
+        "version": version,
         "round_trip": took,
         "skew": skew if skew is not None else Unseen("its answers carry no date"),
     }
@@ -127,6 +132,8 @@ def _tried(question: Callable[[], T]) -> T | Unseen:
         return Unseen("the server does not know this kind")
     except (Unanswered, Refusal) as error:
         return Unseen(f"could not be read: {error}")
+    except STRANGE_ANSWERS as error:
+        return Unseen(f"could not be read: {STRANGE}: {error!r}"[:LONGEST])
 
 
 def _questions(api: Api, driver: SliceDriver) -> dict[str, Callable[[], Any]]:

@@ -1,13 +1,32 @@
 """What an operator may hand over as the way into a cluster, and what we say when it leads nowhere."""
 
 import base64
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, PrivateFormat
 
+from broker.provisioners.kubernetes.doctor.credentials import credential_of
 from broker.provisioners.kubernetes.kubeconfig import Unusable, parse, server
+from tests.controlplane.certificates import Authority
+
+AUTHORITY = Authority.new()
+PAIR, OTHER = AUTHORITY.client("broker"), AUTHORITY.client("somebody")
+
+
+def b64(pem: bytes) -> str:
+    return base64.b64encode(pem).decode()
+
+
+def of_user(**user: Any) -> dict[str, Any]:
+    return config(users=[{"name": "u1", "user": user}])
+
+
+def of_cluster(**cluster: Any) -> dict[str, Any]:
+    return config(clusters=[{"name": "c1", "cluster": {"server": "https://prod.example", **cluster}}])
 
 
 def config(**changes: Any) -> dict[str, Any]:
@@ -38,31 +57,60 @@ def test_another_context_can_be_named() -> None:
 
 
 def test_files_beside_it_are_read_in(tmp_path: Path) -> None:
-    (tmp_path / "ca.pem").write_text("CA")
-    (tmp_path / "key.pem").write_text("KEY")
-    user = {"client-certificate-data": "Q0VSVA==", "client-key": "key.pem"}
+    (tmp_path / "ca.pem").write_bytes(AUTHORITY.certificate)
+    (tmp_path / "key.pem").write_bytes(PAIR.key)
+    user = {"client-certificate-data": b64(PAIR.certificate), "client-key": "key.pem"}
     cluster = {"server": "https://prod.example", "certificate-authority": "ca.pem"}
     text = yaml.safe_dump(
         config(users=[{"name": "u1", "user": user}], clusters=[{"name": "c1", "cluster": cluster}])
     )
     kept = parse(text, beside=tmp_path)
-    assert base64.b64decode(kept["clusters"][0]["cluster"]["certificate-authority-data"]) == b"CA"
-    assert base64.b64decode(kept["users"][0]["user"]["client-key-data"]) == b"KEY"
+    read = base64.b64decode(kept["clusters"][0]["cluster"]["certificate-authority-data"])
+    assert read == AUTHORITY.certificate
+    assert base64.b64decode(kept["users"][0]["user"]["client-key-data"]) == PAIR.key
     with pytest.raises(Unusable, match="--flatten"):
         parse(text)
     (tmp_path / "key.pem").unlink()
     with pytest.raises(Unusable, match="client-key` cannot be read: No such file"):
         parse(text, beside=tmp_path)
-
-
-CA = {"server": "https://x", "certificate-authority": "ca", "certificate-authority-data": "Q0E="}
+    with pytest.raises(Unusable, match="no file has such a name"):
+        parse(yaml.safe_dump(of_user(**{"client-key": "a\0b"})), beside=tmp_path)
 
 
 def test_what_is_inside_wins_over_the_file() -> None:
-    kept = parse(yaml.safe_dump(config(clusters=[{"name": "c1", "cluster": CA}])))
-    assert kept["clusters"][0]["cluster"] == {"server": "https://x", "certificate-authority-data": "Q0E="}
+    inside = {"certificate-authority-data": b64(AUTHORITY.certificate)}
+    kept = parse(yaml.safe_dump(of_cluster(**{"certificate-authority": "ca"}, **inside)))
+    assert kept["clusters"][0]["cluster"] == {"server": "https://prod.example", **inside}
 
 
+def test_dates_stay_text_and_all_of_it_can_be_kept_as_json() -> None:
+    program = {"command": "sign-in", "apiVersion": "client.authentication.k8s.io/v1", "args": ["", "-v"]}
+    whole = of_user(exec={**program, "env": [{"name": "A", "value": ""}]}, expires="@")
+    kept = parse(yaml.safe_dump(whole).replace("'@'", "2026-01-01"))
+    assert json.loads(json.dumps(kept)) == kept
+    assert kept["users"][0]["user"]["expires"] == "2026-01-01"
+
+
+def test_a_token_is_kept_without_the_line_end_that_was_copied_with_it() -> None:
+    kept = parse(yaml.safe_dump(of_user(token="abc\n", exec=None, username="")))
+    assert kept["users"][0]["user"] == {"token": "abc"}
+
+
+def test_what_signs_in_otherwise_may() -> None:
+    for user in ({"tokenFile": "/run/token"}, {"username": "a", "password": "b"}):
+        assert parse(yaml.safe_dump(of_user(**user)))["users"][0]["user"] == user
+
+
+def test_a_token_whose_end_no_calendar_has_says_nothing_of_it() -> None:
+    claims = base64.urlsafe_b64encode(b'{"exp":99999999999999999}').decode().rstrip("=")
+    assert credential_of(parse(yaml.safe_dump(of_user(token=f"a.{claims}.b")))).ends is None
+
+
+EXEC = {"command": "sign-in", "apiVersion": "client.authentication.k8s.io/v1"}
+SIGNED = {"client-certificate-data": b64(PAIR.certificate), "client-key-data": b64(PAIR.key)}
+LOCKED = AUTHORITY.key.private_bytes(
+    Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"a password")
+)
 INSECURE = {"server": "https://x", "insecure-skip-tls-verify": True}
 
 
@@ -81,7 +129,50 @@ INSECURE = {"server": "https://x", "insecure-skip-tls-verify": True}
         (config(clusters=[{"name": "c1", "cluster": {"server": "http://x"}}]), "https://"),
         (config(clusters=[{"name": "c1"}]), "https://"),
         (config(clusters=[{"name": "c1", "cluster": INSECURE}]), "certificate-authority-data"),
-        (config(users=[{"name": "u1", "user": {}}]), "could not sign in"),
+        (of_user(), "could not sign in"),
+        (config(contexts=[{"name": "prod", "context": "c1"}]), "`context` of 'prod' .* must be a mapping"),
+        (config(contexts=[{"name": "prod", "context": ["c1"]}]), "must be a mapping"),
+        (config(clusters=[{"name": "c1", "cluster": "https://x"}]), "`cluster` of 'c1' .* must be a mapping"),
+        (config(users=[{"name": "u1", "user": ["token"]}]), "`user` of 'u1' .* must be a mapping"),
+        (config(**{"current-context": ["prod"]}), "no `current-context`"),
+        (of_cluster(server="https://[::1"), "IPv6 address in .brackets."),
+        (of_cluster(server="https://x:port"), "https://"),
+        (of_cluster(server="https://x y"), "https://"),
+        (of_cluster(server=["https://x"]), "https://"),
+        ("a: !!timestamp x", "no YAML"),
+        ("a: !!int x", "no YAML"),
+        ("a: !!bool x", "no YAML"),
+        ("[" * 2000, "no YAML"),
+        (
+            yaml.safe_dump(of_user(token="a", b="@")).replace("'@'", "!!timestamp 2026-01-01"),
+            "value of a kind",
+        ),
+        (yaml.safe_dump(of_user(token="a", b="@")).replace("'@'", "&x [*x]"), "more than any"),
+        (of_user(token="a", b=b"bytes"), "value of a kind that none has: bytes"),
+        (of_user(token="a", b=["b"] * 3000), "more than any"),
+        (of_user(token="a€"), "letters in it that no token has"),
+        (of_user(token="a b"), "blanks"),
+        (of_user(token=12345), "`token` must be text. Put it in quotes"),
+        (of_user(token=""), "could not sign in"),
+        (of_user(tokenFile=["x"]), "`tokenFile` must be text"),
+        (of_user(username="me"), "could not sign in"),
+        (of_user(username="me", password=1), "`password` must be text"),
+        (of_user(exec=None), "could not sign in"),
+        (of_user(exec="gke-auth"), "`exec` must name its program"),
+        (of_user(exec={"command": "x"}), "`exec` must name its program"),
+        (of_user(exec={**EXEC, "args": "-v"}), "`args` as a list of texts"),
+        (of_user(exec={**EXEC, "args": [5]}), "`args` as a list of texts"),
+        (of_user(exec={**EXEC, "env": [{"name": "A"}]}), "list of `name` and `value`"),
+        (of_user(exec={**EXEC, "env": ["A=b"]}), "list of `name` and `value`"),
+        (of_user(**{"auth-provider": {"name": "gcp"}}), "`auth-provider` went out of Kubernetes"),
+        (of_cluster(**{"certificate-authority-data": "Q0E"}), "no whole base64"),
+        (of_cluster(**{"certificate-authority-data": "Q0E="}), "`certificate-authority-data` holds no PEM"),
+        (of_cluster(**{"certificate-authority-data": 5}), "must be text"),
+        (of_user(**{"client-certificate-data": b64(PAIR.certificate)}), "without `client-key-data`"),
+        (of_user(**{"client-key-data": b64(PAIR.key)}), "without `client-certificate-data`"),
+        (of_user(**{**SIGNED, "client-key-data": b64(OTHER.key)}), "is not the key of"),
+        (of_user(**{**SIGNED, "client-key-data": b64(PAIR.certificate)}), "`client-key-data` holds no PEM"),
+        (of_user(**{**SIGNED, "client-key-data": b64(LOCKED)}), "locked with a password"),
     ],
 )
 def test_a_broken_one_is_refused_with_what_to_change(text: str | dict[str, Any], says: str) -> None:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -241,6 +242,75 @@ def test_names_cannot_leave_their_place_in_the_path() -> None:
 def test_a_kubeconfig_that_cannot_be_used_is_denied_with_the_reason() -> None:
     with pytest.raises(refusals.Denied, match="kubeconfig cannot be used"):
         Transport(lambda: {"clusters": []}).within(60).get(REF)
+
+
+def of_user(server: str = "https://cluster.example:6443/", **user: Any) -> dict[str, Any]:
+    return {
+        "current-context": "c",
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+        "clusters": [{"name": "c", "cluster": {"server": server}}],
+        "users": [{"name": "u", "user": user}],
+    }
+
+
+EXEC = {"command": "no-such-program-anywhere", "apiVersion": "client.authentication.k8s.io/v1"}
+BROKEN_WAYS = {
+    "no-such-program-anywhere": {"exec": EXEC},
+    "process returned 1": {"exec": {**EXEC, "command": "false"}},
+    "Expected key exec": {"exec": None},
+    "neither a token nor a certificate": {"username": "me"},
+    "No such file": {"tokenFile": "/no/such/token"},
+    "AttributeError": {"auth-provider": {"name": "gcp"}},
+    "padding": {"client-certificate-data": "abc", "client-key-data": "abc"},
+    "characters that no token has": {"token": "a\nb"},
+    "no token has": {"token": "a€"},
+}
+
+
+@pytest.mark.parametrize(("says", "user"), BROKEN_WAYS.items())
+def test_whoever_cannot_sign_in_is_denied_with_the_reason(says: str, user: dict[str, Any]) -> None:
+    with pytest.raises(refusals.Denied, match=says):
+        connect(of_user(**user))
+
+
+def test_a_way_in_by_a_proxy_that_is_none_is_denied() -> None:
+    kubeconfig = of_user(token="a")
+    kubeconfig["clusters"][0]["cluster"]["proxy-url"] = "carrier-pigeon://x"
+    with pytest.raises(refusals.Denied, match="carrier-pigeon"):
+        connect(kubeconfig)
+
+
+def test_a_line_end_after_a_token_is_not_sent() -> None:
+    assert connect(of_user(token="abc\n")).authorization() == "Bearer abc"
+
+
+STRANGERS = {
+    "a page": Say(body=b"<html>Sign in</html>"),
+    "nothing": Say(body=b""),
+    "no JSON": Say(body=b"{no"),
+    "another shape": Say(body={"metadata": ["x"]}),
+}
+
+
+@pytest.mark.parametrize("answer", STRANGERS.values(), ids=STRANGERS)
+def test_a_success_of_something_else_is_no_answer(serve: Serve, answer: Say) -> None:
+    with pytest.raises(Unanswered, match="not answer like Kubernetes"):
+        serve(answer).api.apply(ANCHOR, manager="m")
+
+
+def test_a_list_of_something_else_is_no_empty_list(serve: Serve) -> None:
+    with pytest.raises(Unanswered, match="not answer like Kubernetes: it sent no list"):
+        serve(Say(body={"hello": "world"})).api.list_all(POD)
+
+
+def test_nobody_is_followed_to_another_server(serve: Serve) -> None:
+    away = Say(302, b"<html/>", {"Location": "https://elsewhere.example/"})
+    wire = serve(away)
+    with pytest.raises(Unanswered, match=r"like Kubernetes: HTTP 302 to https://elsewhere\.example/"):
+        wire.api.get(REF)
+    with pytest.raises(Unanswered, match="like Kubernetes: HTTP 302"):
+        list(wire.api.watch(POD, version="1", seconds=300))
+    assert len(wire.asked) == 2
 
 
 def test_the_official_client_makes_pool_and_token_of_a_kubeconfig() -> None:
