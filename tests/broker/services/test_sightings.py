@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from broker.models import Cluster, ClusterObject, ClusterWatch, Node, NodeState
 from broker.services import fencing, sightings
 from broker.services.sightings import Sighting
-from tests.world import NOW, Life, cards, home, node_of, offering
+from tests.world import NOW, Life, cards, home, node_of, offering, set_node
 
 Rings = list[tuple[str, str]]
 
@@ -153,6 +153,36 @@ def test_what_operators_decided_about_a_node_stands(life: Life) -> None:
     Node.objects.update(state=NodeState.DRAINING)
     node = Node.objects.select_related("cluster").get()
     assert follow(node, True, life) is NodeState.DRAINING
+
+
+@pytest.mark.parametrize("decided", [NodeState.CORDONED, NodeState.DRAINING])
+def test_a_node_under_repair_that_falls_silent_comes_back_as_it_was(decided: NodeState, life: Life) -> None:
+    cards(1)
+    node = Node.objects.select_related("cluster").get()
+    assert [follow(node, hears, life) for hears in (False, True)] == [NodeState.LOST, NodeState.READY]
+    set_node(node, decided, life)
+    for _ in range(2):  # it reboots, and reboots again
+        assert follow(node, False, life) is NodeState.LOST
+        assert follow(node, True, life) is decided
+    set_node(node, NodeState.READY, life)
+    assert follow(node, True, life) is NodeState.READY
+
+
+def test_a_node_that_a_person_gave_up_waits_for_a_person(life: Life) -> None:
+    cards(1)
+    node = Node.objects.select_related("cluster").get()
+    set_node(node, NodeState.LOST, life)
+    for hears in (True, False, True):
+        assert follow(node, hears, life) is NodeState.LOST
+    set_node(node, NodeState.READY, life)
+    assert follow(node, False, life) is NodeState.LOST
+    assert follow(node, True, life) is NodeState.READY
+
+
+def test_a_lost_node_of_which_nobody_knows_who_lost_it_waits_for_a_person(life: Life) -> None:
+    cards(1)
+    Node.objects.update(state=NodeState.LOST)
+    assert follow(Node.objects.select_related("cluster").get(), True, life) is NodeState.LOST
 
 
 def test_a_node_that_is_not_inventory_is_none_of_ours(cluster: Cluster) -> None:

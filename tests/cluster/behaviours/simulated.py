@@ -5,12 +5,11 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, ClassVar
 
-from broker.models import Cluster, Lease, Node, NodeState, SimulatedPod
+from broker.models import Cluster, Lease, SimulatedPod
 from broker.provisioners.base import Observation, Order, Seen, Unanswered, order_name
 from broker.provisioners.kubernetes.observing import TAKEN
 from broker.provisioners.simulated import SimulatedProvisioner
-from broker.services import inventory
-from tenants.services.actors import SYSTEM
+from broker.services import fencing
 from tests.cluster.behaviours.world import Machine, Site, World, objects_of
 from tests.controlplane import devices
 from tests.controlplane.nodes import GpuNode
@@ -133,13 +132,14 @@ class SimulatedWorld(World):
         return range(600)
 
     def lose(self, host: str) -> None:
-        node = Node.objects.select_related("cluster").get(name=host)
-        reason = "the cluster no longer hears from it"
-        inventory.set_node_state(node, NodeState.LOST, reason=reason, actor=SYSTEM, now=self.life.now)
+        self._follow(host, hears=False)
 
     def find(self, host: str) -> None:
-        node = Node.objects.select_related("cluster").get(name=host)
-        inventory.set_node_state(node, NodeState.READY, reason="is back", actor=SYSTEM, now=self.life.now)
+        self._follow(host, hears=True)
+
+    def _follow(self, host: str, *, hears: bool) -> None:
+        site = next(site for site in self.sites if host in site.hosts)
+        fencing.follow_node(site.cluster, host, hears=hears, now=self.life.now)
 
     def give(self, site: Site, host: str, cards: int) -> None:
         self.fewer[host] = cards

@@ -4,10 +4,11 @@ from datetime import timedelta
 
 import pytest
 
-from broker.services import joining
+from broker.models import NodeState
+from broker.services import inventory, joining
 from tests.cluster.behaviours.world import World
 from tests.controlplane.nodes import GpuNode
-from tests.world import fresh
+from tests.world import OPERATOR, fresh
 
 
 def test_a_node_lost_for_a_moment_costs_nobody_a_lease(world: World) -> None:
@@ -95,6 +96,21 @@ def test_a_lost_node_that_is_back_is_sold_again(world: World) -> None:
     world.until(lease, "released")
     waiting = world.ask(kestrel, what)
     world.find(site.hosts[0])
+    world.until(waiting, "active")
+
+
+def test_a_node_under_repair_that_reboots_is_not_sold_before_somebody_says_so(world: World) -> None:
+    site = world.stand(GpuNode(cards=1))
+    (node,) = site.nodes
+    inventory.set_node_state(node, NodeState.CORDONED, reason="repair", actor=OPERATOR, now=world.life.now)
+    world.lose(site.hosts[0])
+    world.wait(30)
+    world.find(site.hosts[0])
+    waiting = world.ask(world.home(), world.offering())
+    world.wait(30)
+    node.refresh_from_db()
+    assert (node.state, fresh(waiting).state) == ("cordoned", "queued")
+    inventory.set_node_state(node, NodeState.READY, reason="repaired", actor=OPERATOR, now=world.life.now)
     world.until(waiting, "active")
 
 
