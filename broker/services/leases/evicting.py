@@ -28,10 +28,10 @@ def evict(lease_id: str, *, why: str, actor: Actor, now: datetime) -> Lease:
 
 @transaction.atomic
 def evict_all(node: Node, *, why: str, actor: Actor, now: datetime) -> list[Lease]:
-    """End every lease that holds a place on a node, and return them."""
+    """End every lease that has its place on a node, and return them; one that went on elsewhere is not there."""
     cause = reason(why)
     with as_staff():
-        held = Allocation.objects.filter(gpu__node=node, released_at=None)
+        held = Allocation.objects.filter(gpu__node=node, released_at=None, leaving_since=None)
         running = held.filter(lease__state__in=[s.value for s in HOLDS_CAPACITY - {LeaseState.RELEASING}])
         rows = sorted(set(running.values_list("lease_id", "tenant_id")))
     ended = []

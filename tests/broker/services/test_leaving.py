@@ -5,14 +5,14 @@ from datetime import datetime, timedelta
 import pytest
 
 from broker.domain.states import LeaseState
-from broker.models import Allocation, Cluster, Gpu, Lease
+from broker.models import Allocation, Cluster, Gpu, Lease, Node
 from broker.provisioners.base import Observation, Order, Seen, Unanswered
 from broker.provisioners.simulated import SimulatedProvisioner
 from broker.services import clusters, proofs, reconcile
 from broker.services.inventory import Rack
-from broker.services.leases import leaving, placing
+from broker.services.leases import evicting, leaving, placing
 from tenants.services.walls import as_staff, as_tenant
-from tests.world import MODEL, REGION, Life, fleet, fresh, held, home, ledger, offering, path
+from tests.world import MODEL, OPERATOR, REGION, Life, fleet, fresh, held, home, ledger, offering, path
 
 
 class Moody(SimulatedProvisioner):
@@ -83,9 +83,9 @@ def other(name: str) -> str:
     return {"north-1": "north-2", "north-2": "north-1"}[name]
 
 
-def begin(life: Life, what: str = "card") -> tuple[Lease, str]:
+def begin(life: Life, what: str = "card", **wanted: str) -> tuple[Lease, str]:
     """Let a lease be placed, and say where."""
-    lease = life.ask(home(), offering(what))
+    lease = life.ask(home(), offering(what), **wanted)
     hints = [hint for hint in life.hints if hint[2] == "broker.step"]
     assert hints
     with as_tenant(lease.tenant_id):
@@ -310,3 +310,21 @@ def test_who_waited_long_for_one_cluster_leaves_the_next_to_another_look(life: L
     )
     assert [each.answered for each in going.values()] == [True]  # it may still run: nobody asked
     assert moody.told_to_go == []
+
+
+def gone_on(life: Life, moody: Moody, **wanted: str) -> tuple[Lease, str]:
+    """Return a lease that runs in the second cluster, and the first, which is silent about the place it left."""
+    lease, first = begin(life, **wanted)
+    moody.silent = {cluster(first).pk}
+    life.go(80)
+    assert (fresh(lease).state, names(lease)) == (LeaseState.ACTIVE, [first, other(first)])
+    return fresh(lease), first
+
+
+def test_releasing_all_on_a_node_spares_what_went_on_elsewhere(life: Life, moody: Moody) -> None:
+    lease, first = gone_on(life, moody)
+    left = Node.objects.get(cluster__name=first)
+    assert evicting.evict_all(left, why="power works", actor=OPERATOR, now=life.now) == []
+    assert fresh(lease).state == LeaseState.ACTIVE
+    there = Node.objects.get(cluster__name=other(first))
+    assert evicting.evict_all(there, why="power works", actor=OPERATOR, now=life.now) == [fresh(lease)]
