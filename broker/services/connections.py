@@ -26,7 +26,8 @@ def connections(lease: Lease) -> list[Connection]:
     template = TEMPLATES.get(lease.workload)
     if lease.state != LeaseState.ACTIVE or template is None or not template.ports:
         return []
-    held = lease.allocations.filter(released_at=None).select_related("gpu__node__cluster").first()
+    places = lease.allocations.filter(generation=lease.generation, released_at=None)
+    held = places.select_related("gpu__node__cluster").first()
     if held is None:
         return []
     cluster = held.gpu.node.cluster

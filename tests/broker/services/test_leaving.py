@@ -9,6 +9,7 @@ from broker.models import Allocation, Cluster, Gpu, Lease, Node
 from broker.provisioners.base import Observation, Order, Seen, Unanswered
 from broker.provisioners.simulated import SimulatedProvisioner
 from broker.services import clusters, proofs, reconcile
+from broker.services.connections import connections
 from broker.services.inventory import Rack
 from broker.services.leases import evicting, leaving, placing
 from tenants.services.walls import as_staff, as_tenant
@@ -328,3 +329,12 @@ def test_releasing_all_on_a_node_spares_what_went_on_elsewhere(life: Life, moody
     assert fresh(lease).state == LeaseState.ACTIVE
     there = Node.objects.get(cluster__name=other(first))
     assert evicting.evict_all(there, why="power works", actor=OPERATOR, now=life.now) == [fresh(lease)]
+
+
+def test_the_way_in_leads_to_where_it_runs_now(life: Life, moody: Moody) -> None:
+    lease, first = gone_on(life, moody, workload="jupyter")
+    for name in (first, other(first)):
+        Cluster.objects.filter(name=name).update(domain=f"{name}.example", door="ingress/public")
+    with as_tenant(lease.tenant_id):
+        (way,) = connections(lease)
+    assert way.line.endswith(f".{other(first)}.example/")
