@@ -17,6 +17,26 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 NEEDED_BYTES = 300_000_000  # a new cluster, its write-ahead log and some room to work
 ROOM = "Free some room, or choose another disk: make run DATA=<folder>"
 LONGEST_SOCKET_FOLDER = 80  # a unix socket's path ends at 107 bytes
+# What a start makes in its data folder, and all that a fresh one takes away.
+OURS = (
+    "administrator",
+    "demo.json",
+    "demo.new",
+    "files",
+    "logs",
+    "postgres",
+    "postgres.new",
+    "run",
+    "secrets",
+    "valkey",
+)
+MARK = "gpubroker.txt"
+MARKED = "gpubroker keeps its state in this folder. `make run FRESH=1` deletes it: " + ", ".join(OURS) + ".\n"
+BEFORE_THE_MARK = {
+    "lock",
+    "secrets",
+    "valkey",
+}  # what every start of an earlier version left, whole or cut short
 
 
 def home() -> Path:
@@ -124,7 +144,10 @@ def describe(failure: OSError, data: Path) -> str:
 def take(data: Path) -> IO[str]:
     """Hold the data folder for this process, or say who holds it. Keep the answer open as long as needed."""
     try:
+        need_own(data)
         data.mkdir(parents=True, exist_ok=True)
+        if not (data / MARK).exists():
+            (data / MARK).write_text(MARKED)
         held = (data / "lock").open("a+")
     except OSError as failure:
         raise Complaint(describe(failure, data)) from failure
@@ -144,9 +167,26 @@ def take(data: Path) -> IO[str]:
     return held
 
 
+def need_own(data: Path) -> None:
+    """Pass when a folder is new, empty or ours: in anybody else's a start would mingle and FRESH=1 would delete."""
+    if not data.exists() or (data / MARK).exists():
+        return
+    names = {place.name for place in data.iterdir()}
+    if names >= BEFORE_THE_MARK:
+        return
+    foreign = sorted(names - {"lost+found"})
+    if foreign:
+        named = ", ".join(foreign[:3]) + (" and more" if len(foreign) > 3 else "")
+        raise Complaint(
+            f"{data} is not empty and not gpubroker's: it holds {named}.\n"
+            "Nothing in it was touched. Choose a new or an empty folder: make run DATA=<folder>"
+        )
+
+
 def forget(data: Path) -> None:
-    """Empty the data folder but for its lock, for a start from nothing."""
-    for place in data.iterdir():
-        if place.name == "lock":
-            continue
-        shutil.rmtree(place) if place.is_dir() and not place.is_symlink() else place.unlink()
+    """Take our own state out of the data folder, for a start from nothing; whatever else lies there stays."""
+    for place in (data / name for name in OURS):
+        if place.is_dir() and not place.is_symlink():
+            shutil.rmtree(place)
+        else:
+            place.unlink(missing_ok=True)

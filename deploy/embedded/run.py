@@ -32,10 +32,10 @@ def installation(options: Namespace) -> Iterator[tuple[Product, Supervisor]]:
         )
     data = Path(options.data) if options.data else folders.usual()
     with folders.take(data):
-        if options.fresh:
-            folders.forget(data)
         for port, what in ((options.port, "the portal and the API"), (options.port + 1, "live events")):
             listening.need_free(options.host, port, what=what, option="PORT")
+        if options.fresh:
+            folders.forget(data)
         servers = account.unprivileged()
         products = account.for_python(servers, folders.CHECKOUT)
         places = folders.prepare(data, servers=servers, products=products)

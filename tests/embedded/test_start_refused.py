@@ -112,3 +112,56 @@ def test_a_fresh_start_never_empties_a_server_that_is_not_ours(
     monkeypatch.setenv("DATABASE_URL", "postgresql://someone@127.0.0.1/postgres")
     with pytest.raises(Complaint, match="FRESH=1 will not empty"):
         installation(options(data, port, fresh=True)).__enter__()
+
+
+def belongings(folder: Path) -> None:
+    """Lay somebody's files in a folder, some in folders named as ours are."""
+    for name in ("thesis.txt", "photos/one.jpg", "files/letter.txt", "postgres/PG_VERSION"):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text("15")
+
+
+def listed(folder: Path) -> set[str]:
+    return {str(place.relative_to(folder)) for place in folder.rglob("*")}
+
+
+@pytest.mark.parametrize("fresh", [True, False])
+def test_a_folder_of_somebody_elses_is_refused_and_left_as_it_is(data: Path, port: int, fresh: bool) -> None:
+    belongings(data)
+    before = listed(data)
+    with pytest.raises(Complaint, match=r"not empty and not gpubroker's.*(?s:.*)make run DATA=<folder>"):
+        installation(options(data, port, fresh=fresh)).__enter__()
+    assert listed(data) == before
+
+
+def test_a_fresh_start_that_is_refused_forgets_nothing(data: Path, port: int) -> None:
+    folders.take(data).close()
+    (data / "demo.json").write_text("{}")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", port))
+        taken.listen()
+        with pytest.raises(Complaint, match="is in use"):
+            installation(options(data, port, fresh=True)).__enter__()
+    assert (data / "demo.json").exists()
+
+
+def test_forgetting_takes_our_state_away_and_nothing_that_was_laid_beside_it(data: Path) -> None:
+    folders.take(data).close()
+    folders.prepare(data, servers=None, products=None)
+    for name in ("administrator", "demo.json", "thesis.txt"):
+        (data / name).write_text("words")
+    folders.forget(data)
+    assert listed(data) == {folders.MARK, "lock", "thesis.txt"}
+
+
+def test_the_state_of_an_earlier_version_is_known_by_what_every_start_left(data: Path) -> None:
+    for name in ("secrets", "valkey", "postgres"):
+        (data / name).mkdir()
+    (data / "lock").write_text("17\n")
+    folders.need_own(data)
+
+
+def test_the_top_of_a_disk_counts_as_empty(data: Path) -> None:
+    (data / "lost+found").mkdir()
+    folders.take(data).close()
+    assert (data / folders.MARK).exists()
