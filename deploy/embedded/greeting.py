@@ -1,6 +1,7 @@
 """What `make run` prints once everything answers."""
 
 import json
+import secrets
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -21,8 +22,12 @@ def greeting(*, address: str, demo: Mapping[str, Any], logs: Path, seconds: floa
 
 
 def call(address: str, token: str, launch: Mapping[str, Any]) -> str:
-    """Write the request for a shell; the address is of this start, which may listen elsewhere than the seeding one."""
+    """Write the request for a shell: for the address of this start, and with a key that no start before it printed.
+
+    An old key would be answered with the lease that it launched then, running or long gone.
+    """
+    key = f"first-launch-{secrets.token_hex(4)}"
     return (
         f"curl -s -X POST {address}/api/v1/leases -H 'Authorization: Bearer {token}'"
-        f" -H 'Idempotency-Key: first-launch' -H 'Content-Type: application/json' -d '{json.dumps(launch)}'"
+        f" -H 'Idempotency-Key: {key}' -H 'Content-Type: application/json' -d '{json.dumps(launch)}'"
     )

@@ -76,3 +76,4 @@ def test_the_printed_command_gets_a_lease_that_survives_a_restart(data: Path, po
     with running(data, port) as (again, _):
         assert re.findall(r"gpb_\w+", again) == re.findall(r"gpb_\w+", said)
         assert call(f"{address}/{lease['id']}", headers)["status"]["state"] == "active"
+        assert call(*curl_of(again))["id"] != lease["id"]

@@ -1,5 +1,6 @@
 """What the launcher says and what it looks for."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,14 @@ def test_the_greeting_names_address_accounts_token_and_first_lease() -> None:
 def test_a_later_start_elsewhere_greets_with_its_own_address() -> None:
     said = greeting(address="http://127.0.0.1:8111", demo=DEMO, logs=Path("/data/logs"), seconds=1)
     assert "POST http://127.0.0.1:8111/api/v1/leases" in said
+
+
+def test_every_start_prints_a_key_of_its_own_so_that_each_launches_a_lease() -> None:
+    keys = set()
+    for _ in range(3):
+        said = greeting(address="http://127.0.0.1:8000", demo=DEMO, logs=Path("/data/logs"), seconds=1)
+        keys.add(re.findall(r"Idempotency-Key: ([\w-]+)'", said)[0])
+    assert len(keys) == 3
 
 
 def test_the_seeds_answer_is_its_last_line(tmp_path: Path) -> None:
