@@ -49,6 +49,8 @@ class Cluster(models.Model):
     domain = models.CharField(max_length=200, blank=True, default="")
     door = models.CharField(max_length=200, blank=True, default="")
     bastion = models.CharField(max_length=200, blank=True, default="")
+    # The namespaces that what routes them runs in; empty: as far as the above tells.
+    entrances = models.CharField(max_length=300, blank=True, default="", db_default="")
     uid = models.CharField(
         max_length=40, blank=True, default=""
     )  # of its kube-system, when it was first reached

@@ -30,6 +30,7 @@ from tenants.services.walls import as_staff
 
 ASKS = require_http_methods(["GET", "HEAD", "POST"])
 LONGEST_NAME, LONGEST_NUMBER = 60, 9
+WAYS = ("domain", "door", "bastion", "entrances")
 WORST_FIRST = (Outcome.BAD, Outcome.WARN, Outcome.UNKNOWN, Outcome.OK)
 DRIVER_WORDS = {
     "device_plugin": "Device plugin (whole cards, MIG, time slices)",
@@ -204,10 +205,10 @@ def ways(request: OpsRequest, pk: str) -> HttpResponse:
     """Say how people come into a cluster: the domain of its leases, what routes it, and the bastion for SSH."""
     cluster = cluster_or_missing(pk)
     refusal: Refused | None = None
-    way = joining.WayIn(cluster.domain, cluster.door, cluster.bastion)
+    way = joining.WayIn(cluster.domain, cluster.door, cluster.bastion, cluster.entrances)
     version = str(cluster.version)
     if request.method == "POST":
-        way = joining.WayIn(*(request.POST.get(name, "").strip() for name in ("domain", "door", "bastion")))
+        way = joining.WayIn(**{name: request.POST.get(name, "").strip() for name in WAYS})
         version = request.POST.get("version", "")
         try:
             seen = _version(version)

@@ -16,6 +16,7 @@ from broker.provisioners.kubernetes.doctor.findings import Finding, Outcome
 from broker.provisioners.kubernetes.doctor.taking import Known
 from broker.provisioners.kubernetes.drivers.base import SliceDriver
 from broker.provisioners.kubernetes.drivers.choosing import driver_named
+from broker.provisioners.kubernetes.entrances import entrances
 from broker.services.catalogue import specs
 from ports import doorbell
 from tenants.services import audit
@@ -46,7 +47,8 @@ def of_cluster(cluster: Cluster, *, now: datetime) -> list[Finding]:
     except Unanswered as missing:
         fix = "Renew the cluster's credentials."
         return [Finding(judging.REACHED, Outcome.BAD, str(missing), "Without a way in nothing runs.", fix)]
-    known = Known(uid=cluster.uid, orders=_orders())
+    open_to = entrances(cluster.door, cluster.bastion, cluster.entrances)
+    known = Known(uid=cluster.uid, orders=_orders(), door=cluster.door, entrances=open_to)
     return judging.examine(taking.take(kubeconfig, driver, known=known, now=now))
 
 

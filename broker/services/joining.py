@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -26,6 +26,7 @@ HOST = re.compile(
 )  # room for a lease's own name before it
 DOOR = re.compile(rf"ingress/{LABEL}|gateway/{LABEL}/{LABEL}", re.ASCII)
 BASTION = re.compile(rf"(?=.{{1,190}}\Z){LABEL}(?:\.{LABEL})*(?::[1-9]\d{{0,4}})?", re.ASCII)
+MOST_ENTRANCES, OF_PROJECTS = 4, "gt-"
 FEW = 8  # cards: a machine may vanish unasked
 AT_ONCE = 50  # nodes
 NewCard = tuple[Gpu, CardFound]
@@ -90,19 +91,21 @@ class WayIn:
     domain: str = ""  # below which each lease has a name
     door: str = ""  # what routes it there: ingress/<class>, or gateway/<namespace>/<name>
     bastion: str = ""  # the host that lets SSH through
+    entrances: str = ""  # the namespaces in which that runs; empty: as far as the door and the bastion tell
 
 
 @transaction.atomic
 def let_in(cluster: Cluster, way: WayIn, *, version: int, actor: Actor, now: datetime) -> None:
     """Say how people come into a cluster; raises Invalid, or Stale unless `version` is its present one."""
-    _check_way(way)
+    check_way(way)
+    way = replace(way, entrances=" ".join(_named(way.entrances)))
     row = Cluster.objects.select_for_update(of=("self",)).get(pk=cluster.pk)
     if row.version != version:
         raise Stale(
             f"You saw version {version} of {row.name}, it is now {row.version}.",
             fix="Look at what changed, and set it again.",
         )
-    before = WayIn(row.domain, row.door, row.bastion)
+    before = WayIn(row.domain, row.door, row.bastion, row.entrances)
     Cluster.objects.filter(pk=row.pk).update(**asdict(way), version=version + 1)
     audit.record(
         "cluster.let_in",
@@ -115,7 +118,8 @@ def let_in(cluster: Cluster, way: WayIn, *, version: int, actor: Actor, now: dat
     )
 
 
-def _check_way(way: WayIn) -> None:
+def check_way(way: WayIn) -> None:
+    """Raise Invalid where nobody could come in this way."""
     if way.domain and not HOST.fullmatch(way.domain):
         raise Invalid(
             "domain", f"{way.domain!r} is no name of a domain.", fix="Write it like leases.example.org."
@@ -133,6 +137,27 @@ def _check_way(way: WayIn) -> None:
         raise Invalid(
             "bastion", f"{way.bastion!r} is no host.", fix="Write it like ssh.example.org, or with :port."
         )
+    named = _named(way.entrances)
+    if len(named) > MOST_ENTRANCES:
+        raise Invalid(
+            "entrances", f"More than {MOST_ENTRANCES} namespaces.", fix="Name those that route people."
+        )
+    for each in named:
+        if not re.fullmatch(LABEL, each, re.ASCII):
+            raise Invalid(
+                "entrances", f"{each!r} names no namespace.", fix="Write them like ingress-nginx ssh."
+            )
+        if each.startswith(OF_PROJECTS):
+            raise Invalid(
+                "entrances",
+                f"{each} is a project's: its pods would reach everybody's.",
+                fix="Name the namespace of what routes people.",
+            )
+
+
+def _named(entrances: str) -> list[str]:
+    """Return the namespaces in a text, however they are set apart."""
+    return sorted(set(entrances.replace(",", " ").split()))
 
 
 def _keep(cluster: Cluster, kubeconfig: Mapping[str, Any], now: datetime) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from django.db import IntegrityError
+from django.db import IntegrityError, transaction
 
 from broker.management.commands.kube_doctor import add_kubeconfig, read_kubeconfig
 from broker.models import our_mark
@@ -27,8 +27,10 @@ from broker.provisioners.kubernetes.transport import Api, Transport
 from broker.services import examining, joining, parting
 from ports import clock, seal
 from tenants.services.actors import Actor
+from tenants.services.refusals import Invalid
 
 WITHIN_S = 60.0
+WAYS = ("domain", "door", "bastion", "entrances")
 
 
 class Command(BaseCommand):
@@ -41,6 +43,17 @@ class Command(BaseCommand):
         )
         parser.add_argument("--register", metavar="NAME", help="register the cluster under this name")
         parser.add_argument("--region", default="", help="where it stands, as offerings name it")
+        parser.add_argument("--domain", default="", help="below which each lease with a page gets a name")
+        parser.add_argument(
+            "--door", default="", help="what routes it there: ingress/<class>, or gateway/<namespace>/<name>"
+        )
+        parser.add_argument("--bastion", default="", help="the host that lets SSH through")
+        parser.add_argument(
+            "--entrances",
+            default="",
+            metavar="NAMESPACES",
+            help="where ingress controller, gateway and bastion run: leases are closed to all others",
+        )
         parser.add_argument(
             "--remove", action="store_true", help="take all that is ours out of the cluster; volumes stay"
         )
@@ -58,6 +71,13 @@ class Command(BaseCommand):
             raise CommandError("Give --kubeconfig FILE: an administrator's way into the cluster.")
         if options["register"] and not options["region"]:
             raise CommandError("A cluster that is registered needs --region: offerings are sold by region.")
+        way = joining.WayIn(**{name: options[name] for name in WAYS})
+        if way != joining.WayIn() and not options["register"]:
+            raise CommandError("How people come in is kept with a cluster: give --register NAME, too.")
+        try:
+            joining.check_way(way)
+        except Invalid as wrong:
+            raise CommandError(f"--{wrong.field}: {wrong.detail} {wrong.fix.text}") from None
         kubeconfig = read_kubeconfig(options)
         driver = driver_named(options["driver"], {}, examining.models())
         api = Transport(lambda: kubeconfig).within(WITHIN_S)
@@ -77,7 +97,7 @@ class Command(BaseCommand):
         if options["credentials"]:
             self._write(options["credentials"], narrow)
         if options["register"] and narrow:
-            self._register(narrow, options)
+            self._register(narrow, options, way)
 
     def _remove(self, api: Api, driver: SliceDriver, *, with_volumes: bool) -> None:
         mark = our_mark()
@@ -104,7 +124,8 @@ class Command(BaseCommand):
             yaml.safe_dump(narrow, opened)
         self.stdout.write(f"written    {file}: whoever has it may do what the broker may do")
 
-    def _register(self, narrow: dict[str, Any], options: dict[str, Any]) -> None:
+    @transaction.atomic
+    def _register(self, narrow: dict[str, Any], options: dict[str, Any], way: joining.WayIn) -> None:
         actor = Actor("staff", "", "an administrator of this machine")
         try:
             cluster = joining.join(
@@ -115,6 +136,8 @@ class Command(BaseCommand):
                 actor=actor,
                 now=clock.now(),
             )
+            if way != joining.WayIn():
+                joining.let_in(cluster, way, version=cluster.version, actor=actor, now=clock.now())
         except seal.Unsealable as error:
             raise CommandError(str(error)) from None
         except IntegrityError:

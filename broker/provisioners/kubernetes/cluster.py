@@ -12,6 +12,7 @@ from broker.models import Cluster, ClusterCredential, ClusterWatch, GpuModel, ou
 from broker.provisioners.base import Unanswered
 from broker.provisioners.kubernetes.drivers.base import SliceDriver
 from broker.provisioners.kubernetes.drivers.choosing import driver_named
+from broker.provisioners.kubernetes.entrances import entrances
 from broker.provisioners.kubernetes.memory import Memory
 from broker.provisioners.kubernetes.transport import Transport
 from ports import seal
@@ -27,6 +28,7 @@ class Way:
     uid: Callable[[], str] = str  # of the cluster that joined; empty where nobody has asked it yet
     reached: Callable[[], int] = int  # the latest of its versions that we have seen
     memory: Memory | None = None  # what its agent wrote down
+    entrances: Callable[[], tuple[str, ...]] = tuple  # the namespaces from which people come in
 
 
 def way_into(cluster_id: str, kubeconfig: Callable[[], Mapping[str, Any]] | None = None) -> Way:
@@ -43,6 +45,7 @@ def way_into(cluster_id: str, kubeconfig: Callable[[], Mapping[str, Any]] | None
         lambda: _uid_of(cluster_id),
         lambda: _reached(cluster_id),
         Memory(cluster_id, mark),
+        lambda: _entrances(cluster_id),
     )
 
 
@@ -52,6 +55,11 @@ def _uid_of(cluster_id: str) -> str:
 
 def _reached(cluster_id: str) -> int:
     return ClusterWatch.objects.filter(cluster=cluster_id).aggregate(last=Max("version"))["last"] or 0
+
+
+def _entrances(cluster_id: str) -> tuple[str, ...]:
+    cluster = Cluster.objects.only("door", "bastion", "entrances").get(pk=cluster_id)
+    return entrances(cluster.door, cluster.bastion, cluster.entrances)
 
 
 def kubeconfig_of(cluster_id: str) -> Mapping[str, Any]:

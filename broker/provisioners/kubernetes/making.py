@@ -1,6 +1,6 @@
 """Putting a lease into a cluster: the project's walls, the anchor, then all that hangs on it. Nothing is adopted."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from broker.provisioners.kubernetes import labels
 from broker.provisioners.kubernetes.drivers.base import SliceDriver
@@ -21,9 +21,9 @@ class InTheWay(Exception):
     """Something that is not ours has the name that we need: a person must say what becomes of it."""
 
 
-def put_up_walls(api: Api, driver: SliceDriver, project: ProjectSpec) -> None:
+def put_up_walls(api: Api, driver: SliceDriver, project: ProjectSpec, *, entrances: Collection[str]) -> None:
     """Have a project's namespace be there with its quotas and policies as we want them."""
-    namespace, *inside = project_objects(project, driver)
+    namespace, *inside = project_objects(project, driver, entrances=entrances)
     try:
         api.create(namespace, manager=labels.PROJECTS)
     except Conflict:

@@ -185,7 +185,7 @@ class KubernetesProvisioner:
         driver = self._way_in.driver
         stand = self._walls.get(order.project_id)
         if stand is None or clock.monotonic() - stand > WALLS_S:
-            put_up_walls(api, driver, spec.project)
+            put_up_walls(api, driver, spec.project, entrances=self._way_in.entrances())
             self._walls[order.project_id] = clock.monotonic()
         try:
             anchor = make_anchor(api, driver, spec)

@@ -165,8 +165,11 @@ def test_the_ways_in_are_set_by_a_form_that_knows_what_it_shows(life: Life, oper
     assert f'name="version" value="{cluster.version}"' in operator.get(there).content.decode()
     sent = {"domain": "leases.example", "door": "ingress/public", "bastion": "", "version": cluster.version}
     assert operator.post(there, {**sent, "door": "window"}).status_code == 400
-    assert operator.post(there, sent).status_code == 302
-    assert Cluster.objects.get().domain == "leases.example"
+    refused = operator.post(there, {**sent, "entrances": "gt-somebodys"})
+    assert "would reach everybody" in text(refused)
+    assert operator.post(there, {**sent, "entrances": "edge, ssh"}).status_code == 302
+    assert (Cluster.objects.get().domain, Cluster.objects.get().entrances) == ("leases.example", "edge ssh")
+    assert 'value="edge ssh"' in text(operator.get(there))
     late = operator.post(there, {**sent, "domain": "", "door": ""})
     assert late.status_code == 412
     assert "It is now:" in text(late)

@@ -1,5 +1,6 @@
 """How a cluster's nodes and cards become inventory, and stay what the cluster says."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -64,6 +65,16 @@ def test_what_a_node_reports_becomes_inventory_once(cluster: Cluster) -> None:
     assert (fixed.uuid, fixed.layout_policy) == (f"{node.pk}/0", "fixed")
     assert fixed.fixed_layout == [{"profile": "card", "start": 0, "size": 8, "isolation": "device"}]
     assert (dynamic.uuid, dynamic.layout_policy, dynamic.version) == ("GPU-real", "dynamic", 1)
+
+
+def test_a_name_of_its_own_by_which_a_node_gives_slices_is_kept_with_them(cluster: Cluster) -> None:
+    """Its labels say how cards are shared, and a lease is rendered long after they were read."""
+    halves = (Cut(0, 4, "half"), Cut(4, 4, "half"))
+    shared = card(0, isolation=Isolation.SOFT, cuts=halves, asks="nvidia.com/gpu")
+    assert take(cluster, shared) == []
+    assert [cut["asks"] for cut in Gpu.objects.get().fixed_layout] == ["nvidia.com/gpu"] * 2
+    take(cluster, card(0, isolation=Isolation.SOFT, cuts=halves))
+    assert "asks" not in Gpu.objects.get().fixed_layout[0]
 
 
 def test_cards_of_one_moment_have_their_ids_in_their_own_order(
@@ -139,7 +150,7 @@ def test_what_cannot_be_sold_is_told_with_its_node(cluster: Cluster) -> None:
     assert take(cluster, problems=("cards of no model we know",)) == ["n1: cards of no model we know"]
 
 
-WAY = joining.WayIn("leases.example.org", "ingress/public", "ssh.example.org:2222")
+WAY = joining.WayIn("leases.example.org", "ingress/public", "ssh.example.org:2222", "edge ssh")
 
 
 def let_in(cluster: Cluster, way: joining.WayIn, *, version: int | None = None) -> None:
@@ -153,7 +164,7 @@ def let_in(cluster: Cluster, way: joining.WayIn, *, version: int | None = None) 
 def test_how_people_come_in_is_kept_and_recorded(way: joining.WayIn, cluster: Cluster) -> None:
     let_in(cluster, way)
     kept = Cluster.objects.get(pk=cluster.pk)
-    assert joining.WayIn(kept.domain, kept.door, kept.bastion) == way
+    assert joining.WayIn(kept.domain, kept.door, kept.bastion, kept.entrances) == way
     with as_staff():
         (told,) = AuditEvent.objects.filter(action="cluster.let_in")
     assert way.bastion in str(told.detail)
@@ -170,6 +181,10 @@ def test_how_people_come_in_is_kept_and_recorded(way: joining.WayIn, cluster: Cl
         ("door", joining.WayIn("leases.example", "gateway/only-one")),
         ("bastion", joining.WayIn(bastion="-oProxyCommand=evil")),
         ("bastion", joining.WayIn(bastion="host;rm -rf")),
+        ("entrances", joining.WayIn(entrances="Edge")),
+        ("entrances", joining.WayIn(entrances="edge ../kube-system")),
+        ("entrances", joining.WayIn(entrances="gt-01m7ytenants")),
+        ("entrances", joining.WayIn(entrances="a b c d e")),
     ],
 )
 def test_a_way_in_that_leads_nowhere_is_refused(field: str, way: joining.WayIn, cluster: Cluster) -> None:
@@ -183,3 +198,8 @@ def test_who_saw_an_older_version_changes_no_way_in(cluster: Cluster) -> None:
     with pytest.raises(Stale):
         let_in(cluster, joining.WayIn(), version=1)
     assert Cluster.objects.get(pk=cluster.pk).door == "ingress/public"
+
+
+def test_entrances_are_kept_in_one_way_however_they_were_written(cluster: Cluster) -> None:
+    let_in(cluster, replace(WAY, entrances=" ssh,edge , ssh"))
+    assert Cluster.objects.get(pk=cluster.pk).entrances == "edge ssh"

@@ -11,6 +11,10 @@ DEFAULT = "storageclass.kubernetes.io/is-default-class"
 SILENT = timedelta(minutes=1)
 STUCK = timedelta(minutes=5)
 BY_NODES = ("node.kubernetes.io/", labels.DOMAIN)  # taints that come and go by themselves
+TELL = (
+    "Name the namespaces of what routes people (ingress controller, gateway, SSH bastion): `From namespaces` in the"
+    " cluster's `Ways in`."
+)
 SYSTEM = ("kube-system", "gpu-operator", "nvidia", "nvidia-gpu-operator")
 
 
@@ -73,6 +77,31 @@ def _door(s: Snapshot) -> Answer:
     return warn(
         "neither a Gateway API nor an IngressClass", "Install one: links to leases lead nowhere until then."
     )
+
+
+def _entrances(s: Snapshot) -> Answer:
+    """Find whether people come from where leases are open to: else links are shown that lead to nothing."""
+    if not s.entrances:
+        return ok("nobody was said to come in")
+    there = {each["metadata"]["name"] for each in seen(s.namespaces)}
+    if missing := [each for each in s.entrances if each not in there]:
+        return bad(f"leases are open to people from {names(missing)}, which is not there", TELL)
+    kind, _, name = s.door.partition("/")
+    classes = [each["metadata"]["name"] for each in seen(s.ingress_classes)] if kind == "ingress" else [name]
+    if name not in classes:
+        return bad(
+            f"no IngressClass is called {name}",
+            "Correct `Routed by` in its `Ways in`, or install that class.",
+        )
+    inside = [pod for pod in seen(s.pods) if pod.metadata.namespace in s.entrances]
+    if empty := set(s.entrances) - {pod.metadata.namespace for pod in inside}:
+        return warn(f"nothing runs in {names(empty)}, from where people shall come", TELL)
+    if bare := [pod.metadata.name for pod in inside if pod.spec.host_network]:
+        return warn(
+            f"{names(bare)} run in their node's network, where most networks take them for their node",
+            "If links lead nowhere, run them without hostNetwork: policies tell pods by their namespace.",
+        )
+    return ok(f"from {names(s.entrances)}")
 
 
 def _leftovers(s: Snapshot) -> Answer:
@@ -143,6 +172,7 @@ CHECKS = (
     Check("taints", "A pod that is not let on its node never starts.", _taints),
     Check("storage", "Volumes outlive leases; something must keep them.", _storage),
     Check("door", "People reach Jupyter and endpoints by a link.", _door),
+    Check("entrances", "A lease is closed to everything but where people come from.", _entrances),
     Check("leftovers", "What belongs to no lease costs and is paid by nobody.", _leftovers),
     Check("held", "A pod stays until we know when it ended; one that stays longer holds up others.", _held),
     Check("namespaces", "In a namespace that is ending nothing can start.", _terminating),

@@ -47,6 +47,7 @@ class AskingContainer(Struct):
 
 class AskingSpec(Struct):
     node_name: str = ""
+    host_network: bool = False
     containers: list[AskingContainer] = []
 
 
@@ -88,6 +89,8 @@ class Snapshot:
     version: Version | Unseen = NOT_ASKED
     skew: timedelta | Unseen = NOT_ASKED  # how far its clock is ahead of ours
     round_trip: timedelta | Unseen = NOT_ASKED
+    door: str = ""  # how people come in, as it was registered
+    entrances: tuple[str, ...] = ()  # and from which namespaces
     uid: str | Unseen = NOT_ASKED  # of kube-system: the cluster's own
     known_uid: str = ""  # as it was when the cluster was registered
     groups: frozenset[str] | Unseen = NOT_ASKED  # "resource.k8s.io/v1" and its like

@@ -59,6 +59,8 @@ class Known:
 
     uid: str = ""
     orders: frozenset[str] | None = None
+    door: str = ""
+    entrances: tuple[str, ...] = ()
 
 
 def take(
@@ -71,7 +73,14 @@ def take(
 ) -> Snapshot:
     """Look at everything that may be looked at; what is refused or fails is marked so."""
     transport = transport or Transport(lambda: kubeconfig)
-    bare = Snapshot(driver=driver.name, now=now, credential=credential_of(kubeconfig), known_uid=known.uid)
+    bare = Snapshot(
+        driver=driver.name,
+        now=now,
+        credential=credential_of(kubeconfig),
+        known_uid=known.uid,
+        door=known.door,
+        entrances=known.entrances,
+    )
     first = _first(transport, now)
     if isinstance(first, Unseen):
         return replace(bare, version=first)

@@ -1,5 +1,7 @@
 """What a project has in a cluster before its first lease: a namespace with walls, ceilings, a powerless account."""
 
+from collections.abc import Collection
+
 from broker.provisioners.kubernetes import labels, names
 from broker.provisioners.kubernetes.drivers.base import SliceDriver
 from broker.provisioners.kubernetes.render.pod import SERVICE_ACCOUNT
@@ -18,15 +20,18 @@ NOT_THE_INTERNET_V6 = ("::1/128", "fc00::/7", "fe80::/10")
 DNS_PORT = 53
 
 
-def project_objects(project: ProjectSpec, driver: SliceDriver, *, gateway: str = "gateway") -> list[Manifest]:
-    """Return a project's objects in the order they are applied; `gateway` names the namespace people come in by."""
+def project_objects(
+    project: ProjectSpec, driver: SliceDriver, *, entrances: Collection[str] = ()
+) -> list[Manifest]:
+    """Return a project's objects in the order they are applied; `entrances` are the namespaces people come in by."""
+    let_in = [{"from": [_in(each) for each in entrances]}] if entrances else []
     found = [
         _named("v1", "ServiceAccount", SERVICE_ACCOUNT, automountServiceAccountToken=False),
         _named("v1", "ResourceQuota", "gpub-hard", spec={"hard": _ceilings(project, driver)}),
         _named("v1", "LimitRange", "gpub-defaults", spec={"limits": [_defaults()]}),
         _policy("gpub-deny", {"policyTypes": ["Egress", "Ingress"]}),
         _policy("gpub-egress", {"egress": [_to_dns(), _to_internet()], "policyTypes": ["Egress"]}),
-        _policy("gpub-ingress", {"ingress": [{"from": [_in(gateway)]}], "policyTypes": ["Ingress"]}),
+        _policy("gpub-ingress", {"ingress": let_in, "policyTypes": ["Ingress"]}),
     ]
     for each in found:
         each["metadata"]["namespace"] = names.namespace(project.project_id, project.slug)

@@ -37,6 +37,7 @@ UNKNOWN = {"HTTPRoute"}  # not part of Kubernetes itself, so its schemas do not 
 
 
 def rendered(lease: Any, driver: SliceDriver = PLUGIN) -> list[dict[str, Any]]:
+ENTRANCES = ("edge", "gateway")
     return [anchor(lease, driver), *lease_objects(lease, driver, anchor_uid=UID)]
 
 
@@ -44,7 +45,10 @@ EVERYTHING = {
     **{f"lease-{name}": rendered(lease) for name, lease in EVERY_TEMPLATE.items()},
     **{f"slices-{name}": rendered(LEASE, driver) for name, driver in DRIVERS.items()},
     **{f"gang-{name}": rendered(GANG, driver) for name, driver in DRIVERS.items()},
-    **{f"project-{name}": project_objects(PROJECT, driver) for name, driver in DRIVERS.items()},
+    **{
+        f"project-{name}": project_objects(PROJECT, driver, entrances=ENTRANCES)
+        for name, driver in DRIVERS.items()
+    },
     **{f"cluster-{name}": cluster_objects(driver, image="gpubroker:1") for name, driver in DRIVERS.items()},
 }
 
@@ -52,6 +56,12 @@ EVERYTHING = {
 @pytest.mark.parametrize("name", EVERYTHING)
 def test_what_is_rendered_is_as_it_was(name: str) -> None:
     golden.expect(name, EVERYTHING[name])
+
+
+def test_where_people_do_not_come_in_a_project_is_closed() -> None:
+    policies = of_kind(project_objects(PROJECT, PLUGIN), "NetworkPolicy")
+    assert [each["spec"].get("ingress", []) for each in policies] == [[], [], []]
+    assert all("Ingress" in each["spec"]["policyTypes"] for each in policies if "egress" not in each["spec"])
 
 
 @pytest.mark.parametrize("version", VERSIONS)

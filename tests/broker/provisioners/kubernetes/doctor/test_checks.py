@@ -41,6 +41,19 @@ def changed(**changes: Any) -> Snapshot:
     return replace(WELL, **changes)
 
 
+def let_in(namespace: str, **changes: Any) -> Snapshot:
+    """Return the cluster with people coming in from a namespace in which something runs."""
+    told = {"entrances": (namespace,), "namespaces": [thing(namespace)], "pods": [pod(namespace)], **changes}
+    return changed(**told)
+
+
+def bare(namespace: str) -> AskingPod:
+    """Return a pod in its node's network."""
+    made = pod(namespace)
+    made.spec.host_network = True
+    return made
+
+
 def without(*kinds: str, state: object = None) -> dict[str, Any]:
     return {"installed": {name: state if name.startswith(kinds) else True for name in WELL.installed}}
 
@@ -203,6 +216,13 @@ TABLE: list[tuple[str, Snapshot, Outcome, str]] = [
     ("storage", changed(storage_classes=[*WELL.storage_classes] * 2), WARN, "all default"),  # type: ignore[misc]
     ("door", changed(ingress_classes=[]), WARN, "neither"),
     ("door", changed(groups=GROUPS | {"gateway.networking.k8s.io/v1"}), OK, "Gateway"),
+    ("entrances", changed(), OK, "nobody was said"),
+    ("entrances", changed(entrances=("ingress-nginx",)), BAD, "from ingress-nginx, which is not there"),
+    ("entrances", let_in("edge", door="ingress/public"), BAD, "no IngressClass is called public"),
+    ("entrances", let_in("edge", door="ingress/nginx"), OK, "from edge"),
+    ("entrances", let_in("edge", door="gateway/edge/main"), OK, "from edge"),
+    ("entrances", let_in("edge", door="gateway/edge/main", pods=[]), WARN, "nothing runs in edge"),
+    ("entrances", let_in("edge", door="gateway/edge/main", pods=[bare("edge")]), WARN, "node's network"),
     ("leftovers", changed(accounted=frozenset()), WARN, "l-1-g1"),
     ("leftovers", changed(accounted=None), UNKNOWN, "1 leases"),
     ("leftovers", changed(accounted=None, ours={}), OK, "nothing"),
@@ -301,6 +321,7 @@ NOTHING_TO_READ = [
     "dra-driver",
     "device-classes",
     "hami",
+    "entrances",
     "priority-classes",
     "admission-policies",
     "reaper",
