@@ -23,10 +23,15 @@ SELECT g.id, g.index, g.gpu_model_id, g.health, g.health_reason, g.health_since,
  WHERE (%(node)s = '' OR n.id = %(node)s) AND %(gpu)s IN ('', g.id, g.node_id || '.' || g.index)
  ORDER BY c.name, n.name, g.index
 """
+# A place that its lease went on without is on its way out, whatever the lease is elsewhere; nobody knows its end.
 HELD = """
 SELECT a.gpu_id, a.isolation, lower(a.placement), upper(a.placement) - lower(a.placement), a.profile,
-       extract(epoch FROM CASE l.state WHEN 'active' THEN coalesce(l.active_at, a.held_at) ELSE a.held_at END)::float8,
-       l.id, l.name, l.state, extract(epoch FROM l.ends_at)::float8, l.offering_id, o.price_class, t.id, t.name
+       extract(epoch FROM CASE WHEN a.leaving_since IS NOT NULL THEN a.leaving_since
+                               WHEN l.state = 'active' THEN coalesce(l.active_at, a.held_at)
+                               ELSE a.held_at END)::float8,
+       l.id, l.name, CASE WHEN a.leaving_since IS NULL THEN l.state ELSE 'releasing' END,
+       CASE WHEN a.leaving_since IS NULL THEN extract(epoch FROM l.ends_at)::float8 END,
+       l.offering_id, o.price_class, t.id, t.name
   FROM broker_allocation a JOIN broker_lease l ON l.id = a.lease_id
   JOIN broker_offering o ON o.id = l.offering_id JOIN tenants_tenant t ON t.id = a.tenant_id
   JOIN broker_gpu g ON g.id = a.gpu_id

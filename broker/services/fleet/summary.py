@@ -14,7 +14,7 @@ SELECT (SELECT count(*) FROM broker_cluster), (SELECT count(*) FROM broker_gpu),
        coalesce(sum((upper(a.placement) - lower(a.placement)) * {SCALE} / m.memory_grid), 0)::bigint
   FROM broker_allocation a JOIN broker_lease l ON l.id = a.lease_id JOIN broker_gpu g ON g.id = a.gpu_id
   JOIN broker_gpumodel m ON m.name = g.gpu_model_id
- WHERE a.released_at IS NULL AND l.state = 'active'
+ WHERE a.released_at IS NULL AND a.leaving_since IS NULL AND l.state = 'active'
 """
 
 

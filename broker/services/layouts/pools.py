@@ -17,7 +17,7 @@ from broker.services.layouts import cards
 from tenants.services.walls import as_staff
 
 LATELY = timedelta(minutes=30)
-NEVER_S = 10**9  # of a lease whose end nobody knows yet
+NEVER_S = 10**9  # of a place whose end nobody knows yet
 WALLED = (Isolation.DEVICE.value, Isolation.HARDWARE.value)
 
 
@@ -71,8 +71,8 @@ def _past(cluster_id: str, now: datetime) -> _Past:
     ends: dict[str, int] = {}
     with as_staff():
         held = Allocation.objects.filter(gpu__node__cluster_id=cluster_id, released_at=None)
-        for gpu, end in held.values_list("gpu_id", "lease__ends_at"):
-            seconds = int((end - now).total_seconds()) if end else NEVER_S
+        for gpu, end, leaving in held.values_list("gpu_id", "lease__ends_at", "leaving_since"):
+            seconds = int((end - now).total_seconds()) if end and leaving is None else NEVER_S
             ends[gpu] = max(ends.get(gpu, 0), seconds)
     changes = LayoutChange.objects.filter(node__cluster_id=cluster_id)
     done = changes.filter(step=Step.DONE).values_list("node_id").annotate(Max("step_at"))
@@ -99,7 +99,7 @@ def _view(its: Sequence[Gpu], past: _Past, now: datetime) -> NodeNow:
 def _demand(pool: Pool, now: datetime) -> dict[str, int]:
     """Weigh what runs on the pool, what ended there lately, and what waits for its model in its region."""
     with as_staff():
-        here = Allocation.objects.filter(gpu__node__in=pool.nodes, isolation__in=WALLED)
+        here = Allocation.objects.filter(gpu__node__in=pool.nodes, isolation__in=WALLED, leaving_since=None)
         live = Counter(here.filter(released_at=None).values_list("profile", flat=True))
         lately = Counter(here.filter(released_at__gt=now - LATELY).values_list("profile", flat=True))
         queue = Lease.objects.filter(

@@ -124,7 +124,8 @@ def _serve(change: LayoutChange, now: datetime) -> None:
 
 def blinds(lease: Lease) -> bool:
     """Tell whether a node that a lease lies on is at work on its cards, so that its report of them is worth nothing."""
-    cards = lease.allocations.filter(released_at=None).values("gpu__node")
+    places = lease.allocations.filter(generation=lease.generation, released_at=None)
+    cards = places.values("gpu__node")
     return LayoutChange.objects.filter(node__in=cards, step__in=[each.value for each in BLIND]).exists()
 
 

@@ -1,97 +1,29 @@
 """A lease that one place does not take goes to the next, and the first is free only when it is proven empty."""
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 import pytest
 
 from broker.domain.states import LeaseState
-from broker.models import Allocation, Cluster, Gpu, Lease, Node
-from broker.provisioners.base import Observation, Order, Seen, Unanswered
-from broker.provisioners.simulated import SimulatedProvisioner
-from broker.services import clusters, proofs, reconcile
+from broker.models import Cluster, Node
+from broker.provisioners.base import Observation, Seen
+from broker.services import proofs, reconcile
 from broker.services.connections import connections
 from broker.services.inventory import Rack
-from broker.services.leases import evicting, leaving, placing
+from broker.services.leases import evicting, leaving
 from tenants.services.walls import as_staff, as_tenant
+from tests.broker.services.leavers import Moody, begin, cluster, gone_on, names, other, two_clusters, where
 from tests.world import MODEL, OPERATOR, REGION, Life, fleet, fresh, held, home, ledger, offering, path
-
-
-class Moody(SimulatedProvisioner):
-    """Clusters that do not take what they are given, or do not answer."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.silent, self.full, self.keeps, self.mute = set[str](), set[str](), set[str](), set[str]()
-        self.told_to_go: list[str] = []
-
-    def ensure(self, order: Order, *, now: datetime) -> Observation:
-        self._ask(order)
-        if order.cluster in self.full:
-            return Observation(Seen.LOST, "its node does not take it: 0/1 nodes are available", last_seen=now)
-        return super().ensure(order, now=now)
-
-    def observe(self, order: Order, *, now: datetime) -> Observation:
-        self._ask(order)
-        return super().observe(order, now=now)
-
-    def remove(self, order: Order, *, now: datetime) -> Observation:
-        self._ask(order)
-        self.told_to_go.append(order.name)
-        if order.cluster in self.mute:
-            raise Unanswered("it takes too long")
-        if order.cluster in self.keeps:
-            return Observation(Seen.PENDING, "shutting down")
-        return super().remove(order, now=now)
-
-    def _ask(self, order: Order) -> None:
-        if order.cluster in self.silent:
-            raise Unanswered("no route to host")
 
 
 @pytest.fixture
 def moody(monkeypatch: pytest.MonkeyPatch) -> Moody:
-    """Two clusters with one node each."""
-    fleet(
-        Rack("north-1", REGION, MODEL, nodes=1, cards_per_node=1),
-        Rack("north-2", REGION, MODEL, nodes=1, cards_per_node=1),
-    )
-    made = Moody()
-    monkeypatch.setattr(clusters, "provisioner_of", lambda order: made)
-    return made
-
-
-def names(lease: Lease) -> list[str]:
-    """Name the clusters of all places a lease has or had and are not free."""
-    with as_tenant(lease.tenant_id):
-        rows = Allocation.objects.filter(lease=lease, released_at=None).order_by("generation")
-        return [each.gpu.node.cluster.name for each in rows.select_related("gpu__node__cluster")]
-
-
-def cluster(name: str) -> Cluster:
-    return Cluster.objects.get(name=name)
-
-
-def where(lease: Lease) -> str:
-    return Gpu.objects.select_related("node__cluster").get(pk=held(lease)[0].gpu_id).node.cluster.name
+    return two_clusters(monkeypatch)
 
 
 def books_balance(life: Life) -> None:
     with as_staff():
         assert [proof for proof in proofs.check(now=life.now) if not proof.holds] == []
-
-
-def other(name: str) -> str:
-    return {"north-1": "north-2", "north-2": "north-1"}[name]
-
-
-def begin(life: Life, what: str = "card", **wanted: str) -> tuple[Lease, str]:
-    """Let a lease be placed, and say where."""
-    lease = life.ask(home(), offering(what), **wanted)
-    hints = [hint for hint in life.hints if hint[2] == "broker.step"]
-    assert hints
-    with as_tenant(lease.tenant_id):
-        assert placing.place(Lease.objects.select_related("offering").get(pk=lease.pk), now=life.now)
-    return fresh(lease), where(lease)
 
 
 def test_what_one_cluster_does_not_take_runs_on_the_next_with_the_reason_kept(
@@ -311,15 +243,6 @@ def test_who_waited_long_for_one_cluster_leaves_the_next_to_another_look(life: L
     )
     assert [each.answered for each in going.values()] == [True]  # it may still run: nobody asked
     assert moody.told_to_go == []
-
-
-def gone_on(life: Life, moody: Moody, **wanted: str) -> tuple[Lease, str]:
-    """Return a lease that runs in the second cluster, and the first, which is silent about the place it left."""
-    lease, first = begin(life, **wanted)
-    moody.silent = {cluster(first).pk}
-    life.go(80)
-    assert (fresh(lease).state, names(lease)) == (LeaseState.ACTIVE, [first, other(first)])
-    return fresh(lease), first
 
 
 def test_releasing_all_on_a_node_spares_what_went_on_elsewhere(life: Life, moody: Moody) -> None:
