@@ -32,12 +32,12 @@ from tests.broker.provisioners.kubernetes.wanted import (
 )
 
 VERSIONS = ("1.34", "1.36", "1.37")
+ENTRANCES = ("edge", "gateway")
 UID = "7b1f6c1e-7a54-4c11-9a5e-2b9d51a6f3a1"
 UNKNOWN = {"HTTPRoute"}  # not part of Kubernetes itself, so its schemas do not have it
 
 
 def rendered(lease: Any, driver: SliceDriver = PLUGIN) -> list[dict[str, Any]]:
-ENTRANCES = ("edge", "gateway")
     return [anchor(lease, driver), *lease_objects(lease, driver, anchor_uid=UID)]
 
 
@@ -53,15 +53,15 @@ EVERYTHING = {
 }
 
 
-@pytest.mark.parametrize("name", EVERYTHING)
-def test_what_is_rendered_is_as_it_was(name: str) -> None:
-    golden.expect(name, EVERYTHING[name])
-
-
 def test_where_people_do_not_come_in_a_project_is_closed() -> None:
     policies = of_kind(project_objects(PROJECT, PLUGIN), "NetworkPolicy")
     assert [each["spec"].get("ingress", []) for each in policies] == [[], [], []]
     assert all("Ingress" in each["spec"]["policyTypes"] for each in policies if "egress" not in each["spec"])
+
+
+@pytest.mark.parametrize("name", EVERYTHING)
+def test_what_is_rendered_is_as_it_was(name: str) -> None:
+    golden.expect(name, EVERYTHING[name])
 
 
 @pytest.mark.parametrize("version", VERSIONS)
