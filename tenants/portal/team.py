@@ -3,14 +3,16 @@
 from typing import Any
 
 from django.conf import settings
+from django.contrib import messages
 from django.http import HttpResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
 from ports import clock
 from tenants.domain.roles import IN_WORDS, Role
 from tenants.models import Invitation, Member, Project, ServiceAccount
+from tenants.portal import once
 from tenants.portal.acts import act, call, complain, find
 from tenants.portal.doors import in_tenant
 from tenants.portal.forms import ROLES, InviteForm, MachineForm, RoleForm
@@ -18,6 +20,9 @@ from tenants.services import invitations, members, service_accounts
 from tenants.services.permissions import require
 
 MOST = 500  # shown on the page; the API turns pages
+INVITED = (
+    "This form was sent before: its link was made and shown once. If it is lost, revoke it and make another."
+)
 
 
 def seen(request: Any, rows: Any) -> Any:
@@ -71,6 +76,7 @@ def page(request: Any, **more: Any) -> HttpResponse:
         "call": call("members"),
         "roles": ROLES,
         "role_words": [(role.value, IN_WORDS[role]) for role in Role],
+        "once": once.fresh(),
         "invite": InviteForm(projects=request.projects),
         "machine": MachineForm(projects=request.projects, prefix="machine"),
         **more,
@@ -86,6 +92,9 @@ def invite(request: Any) -> HttpResponse:
     if not form.is_valid():
         return complain(request, form, to=reverse("team"))
     leads(request, form.project)
+    if once.before(this := once.sent(request)):
+        messages.warning(request, INVITED)
+        return redirect("team")
     invitation, secret = invitations.invite(
         tenant=request.tenant,
         email=form.cleaned_data["email"],
@@ -93,6 +102,7 @@ def invite(request: Any) -> HttpResponse:
         project=form.project,
         **who(request),
     )
+    once.done(this, now=clock.now())
     link = f"{settings.PUBLIC_URL}{reverse('join', args=[secret])}"
     answer = page(request, invited=invitation, link=link)
     answer["Cache-Control"] = "no-store"

@@ -3,14 +3,16 @@
 from datetime import timedelta
 from typing import Any
 
+from django.contrib import messages
 from django.http import HttpResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
 from ports import clock
 from tenants.domain.roles import Role
 from tenants.models import ApiToken, ServiceAccount
+from tenants.portal import once
 from tenants.portal.acts import act, call, find
 from tenants.portal.doors import in_tenant
 from tenants.portal.forms import TokenForm
@@ -19,6 +21,9 @@ from tenants.services.permissions import project_for
 from tenants.services.refusals import Invalid
 
 MOST = 500
+MADE = (
+    "This form was sent before: its token was made and shown once. If it is lost, revoke it and make another."
+)
 
 
 def seen(request: Any) -> Any:
@@ -44,18 +49,30 @@ def page(request: Any) -> HttpResponse:
         projects=request.projects,
         accounts=[(a.pk, a.name) for a in accounts.values()],
     )
+    now = clock.now()
     if request.method == "POST":
+        if once.before(this := once.sent(request)):
+            messages.warning(request, MADE)
+            return redirect("tokens")
         if form.is_valid():
             try:
                 made, text = make(request, form, accounts)
             except Invalid as refusal:
                 form.add_error(None, refusal.detail)
+            else:
+                once.done(this, now=now)
         status = 200 if made else 400
-    now = clock.now()
     rows = list(seen(request).order_by("-id")[:MOST])
     for row in rows:
         row.alive = row.revoked_at is None and row.expires_at > now
-    told = {"tokens": rows, "form": form, "made": made, "text": text, "call": call("tokens")}
+    told = {
+        "tokens": rows,
+        "form": form,
+        "once": once.fresh(),
+        "made": made,
+        "text": text,
+        "call": call("tokens"),
+    }
     answer = render(request, "tenants/tokens.html", told, status=status)
     answer["Cache-Control"] = "no-store"
     return answer
