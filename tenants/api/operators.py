@@ -15,6 +15,7 @@ from rest_framework.viewsets import GenericViewSet
 
 from ports import clock
 from tenants.api.filters import Filter, Whitelist
+from tenants.api.views import legible
 from tenants.services import audit, walls
 from tenants.services.actors import Actor
 from tenants.services.operators import has_second_factor
@@ -70,6 +71,7 @@ class FleetViewSet(ListModelMixin, RetrieveModelMixin, GenericViewSet[Any]):
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
+        legible(request)
         self.now = clock.now()
 
     def get_queryset(self) -> QuerySet[Any]:

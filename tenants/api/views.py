@@ -6,6 +6,7 @@ from typing import Any, ClassVar, TypeVar
 from django.db import transaction
 from django.db.models import Model, Q, QuerySet
 from rest_framework import viewsets
+from rest_framework.exceptions import ValidationError
 from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -32,6 +33,18 @@ def _form(serializer: type[BaseSerializer[Any]], partial: bool) -> BaseSerialize
     return serializer(partial=partial)
 
 
+def legible(request: Request) -> None:
+    """Refuse a NUL anywhere in the query string: no column holds one, so nothing can be found by it."""
+    odd = [
+        name
+        for name, values in request.query_params.lists()
+        if any("\x00" in text for text in (name, *values))
+    ]
+    if odd:
+        said = ["Holds a NUL character, which no text here does. Send it without."]
+        raise ValidationError({name.replace("\x00", "\N{REPLACEMENT CHARACTER}"): said for name in odd})
+
+
 class TenantViewSet(viewsets.GenericViewSet[Any]):
     """A collection of the tenant's rows.
 
@@ -50,6 +63,7 @@ class TenantViewSet(viewsets.GenericViewSet[Any]):
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
+        legible(request)
         self.now = clock.now()
 
     def visible(self, rows: QuerySet[Row]) -> QuerySet[Row]:

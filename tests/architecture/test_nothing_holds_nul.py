@@ -1,0 +1,44 @@
+"""No address breaks on a NUL in its query string, which no column of the database could hold."""
+
+from collections.abc import Iterator
+
+import pytest
+from django.conf import settings
+
+from tests.architecture.knocks import SAFE, Knock, Visitors, rows, with_own
+
+pytestmark = pytest.mark.django_db
+
+QUERIES = ("?tag.x=a%00b", "?tag.x%00y=1", "?project=%00&limit=1")
+OF_PAGES = tuple(
+    f"?{name}=a%00b" for name in ("q", "project", "by", "class", "after", "line", "actor", "x%00y")
+)
+
+
+@pytest.fixture
+def who() -> Iterator[Visitors]:
+    settings.OPERATORS_NEED_MFA, before = False, settings.OPERATORS_NEED_MFA
+    try:
+        yield Visitors()
+    finally:
+        settings.OPERATORS_NEED_MFA = before
+
+
+def test_the_api_refuses_it_by_name_wherever_it_stands(who: Visitors) -> None:
+    for kind, visitor in (("api", "owner"), ("shared", "owner"), ("fleet", "staff")):
+        for route, row in rows(kind):
+            for method in row.methods:
+                for query in QUERIES:
+                    knock = Knock(who, row, visitor, method, with_own(who, route, row) + query)
+                    knock.expect(knock.status == 400, why="no column holds a NUL")
+                    knock.expect(b"NUL" in knock.content, why="it has to say what is wrong")
+                    knock.expect(not knock.written, why="nothing may be written")
+
+
+def test_no_page_breaks_on_it(who: Visitors) -> None:
+    for kind, visitor in (("page", "owner"), ("ops", "staff")):
+        for route, row in rows(kind):
+            for method in set(row.methods) & set(SAFE):
+                for query in OF_PAGES:
+                    knock = Knock(who, row, visitor, method, with_own(who, route, row) + query)
+                    knock.expect(knock.status < 500, why="nothing may break")
