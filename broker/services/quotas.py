@@ -12,34 +12,35 @@ from tenants.services.quotas import window_of as window_of
 from tenants.services.refusals import Fix, QuotaExceeded
 
 # Rows are locked root first, whoever asks, so that two paths through one tree never wait for each other
-# in a circle. A window that has passed counts from nought again. Burn is asked for by a later gate, once all of
-# the path is locked for the other kinds, so it is given back last, too.
+# in a circle. A window that has passed counts from nought again, and no row goes back to one: who read the clock
+# before the month's border and comes after others who read it later counts in the window that the row has reached.
+# Burn is asked for by a later gate, once all of the path is locked for the other kinds, so it is given back last, too.
 TAKE = """
 WITH asked AS (SELECT * FROM unnest(%(kinds)s::text[], %(amounts)s::bigint[]) AS a(kind, amount)),
-on_path AS (
-  SELECT q.id, q.kind, q.project_id, q.soft_limit, a.amount, q.window_start,
-         CASE WHEN q.kind = 'gpu_seconds' AND q.window_start IS DISTINCT FROM %(window)s::timestamptz
-              THEN 0 ELSE q.used END AS used
+locked AS (
+  SELECT q.id, q.kind, q.project_id, q.soft_limit, a.amount, q.used, q.window_start,
+         CASE WHEN q.kind = 'gpu_seconds' THEN greatest(q.window_start, %(window)s::timestamptz) END AS counted_in
     FROM tenants_quota q JOIN asked a USING (kind)
    WHERE q.project_id = ANY(%(path)s::text[])
    ORDER BY array_position(%(path)s::text[], q.project_id::text), q.kind
      FOR NO KEY UPDATE OF q
+), on_path AS (
+  SELECT id, kind, project_id, soft_limit, amount, counted_in,
+         CASE WHEN kind = 'gpu_seconds' AND window_start IS DISTINCT FROM counted_in THEN 0 ELSE used END AS used
+    FROM locked
 ), taken AS (
   UPDATE tenants_quota q
-     SET used = CASE WHEN q.kind = 'gpu_seconds' AND q.window_start IS DISTINCT FROM %(window)s::timestamptz
-                     THEN 0 ELSE q.used END + p.amount,
-         window_start = CASE WHEN q.kind = 'gpu_seconds' THEN %(window)s::timestamptz ELSE q.window_start END
+     SET used = p.used + p.amount, window_start = coalesce(p.counted_in, q.window_start)
     FROM on_path p
-   WHERE q.id = p.id
-     AND CASE WHEN q.kind = 'gpu_seconds' AND q.window_start IS DISTINCT FROM %(window)s::timestamptz
-              THEN 0 ELSE q.used END + p.amount <= q.soft_limit
+   WHERE q.id = p.id AND p.used + p.amount <= p.soft_limit
   RETURNING q.id
 )
-SELECT p.id, p.kind, p.project_id, p.used, p.soft_limit, p.amount, t.id IS NOT NULL
+SELECT p.id, p.kind, p.project_id, p.used, p.soft_limit, p.amount, t.id IS NOT NULL, p.counted_in
   FROM on_path p LEFT JOIN taken t USING (id)
 """
 # What stands on the row, not on a copy read earlier: a quota that was made meanwhile has put its part there.
-# Seconds that were used count against what was taken first.
+# Seconds that were used count against what was taken first. Never below nought: a count that is wrong is told by a
+# proof on the operators' page, and must not keep a lease from letting go of its card.
 GIVE_BACK = """
 WITH parts AS (
   SELECT kind, part ->> 0 AS quota, (part ->> 1)::bigint AS amount, (part ->> 2)::timestamptz AS taken_in, number
@@ -59,7 +60,7 @@ WITH parts AS (
    WHERE b.amount > 0
    ORDER BY q.kind = 'burn', cardinality(p.path), q.kind FOR NO KEY UPDATE OF q
 )
-UPDATE tenants_quota q SET used = q.used - u.amount FROM uses u WHERE q.id = u.id
+UPDATE tenants_quota q SET used = greatest(q.used - u.amount, 0) FROM uses u WHERE q.id = u.id
 """
 # A stopped lease keeps of its GPU-hours what it used, counted against what was taken first, and nothing else:
 # resumed, it takes what it lacks, as an extended one does.
@@ -105,6 +106,7 @@ class QuotaRow:
     limit: int
     asked: int
     taken: bool
+    counted_in: datetime | None  # the window, of GPU-hours
 
 
 def gate(lease: Lease, *, now: datetime) -> Callable[[], None]:
@@ -141,7 +143,11 @@ def ask(lease: Lease, wanted: Mapping[QuotaKind, int], *, now: datetime) -> Call
             if kind == QuotaKind.GPU_SECONDS:  # a quota that is made later counts by it
                 windows = use.setdefault("windows", {})
                 windows[window.isoformat()] = windows.get(window.isoformat(), 0) + more[kind]
-            use["parts"] += [[row.id, row.asked, window.isoformat()] for row in rows if row.kind == kind]
+            use["parts"] += [
+                [row.id, row.asked, (row.counted_in or window).isoformat()]
+                for row in rows
+                if row.kind == kind
+            ]
 
     return judge
 

@@ -181,3 +181,38 @@ def test_what_was_used_counts_against_what_was_taken_first(
 )
 def test_amounts_are_written_without_floats(kind: str, amount: int, text: str) -> None:
     assert quotas.shown(kind, amount) == text
+
+
+def test_who_read_the_clock_before_the_new_month_counts_in_it_if_it_came_first(
+    life: Life, kestrel: Home
+) -> None:
+    hour = 3600 * 1000
+    kestrel.quota(HOURS, 100 * hour)
+    before, after = datetime(2026, 11, 30, 23, 59, 59, tzinfo=UTC), datetime(2026, 12, 1, tzinfo=UTC)
+    life.clock.at = after
+    first = life.ask(kestrel, offering("1g.10gb"), max_duration_s=80 * 3600)
+    life.clock.at = before
+    late = life.ask(kestrel, offering("1g.10gb"), max_duration_s=3600)
+    life.clock.at = after
+    assert kestrel.used(HOURS) == 81 * hour
+    with pytest.raises(QuotaExceeded, match="81 are in use, 19 free"):
+        life.ask(kestrel, offering("1g.10gb"), max_duration_s=80 * 3600)
+    for lease in (late, first):
+        life.release(lease)
+    life.go(10)
+    assert {fresh(lease).state for lease in (late, first)} == {LeaseState.RELEASED}
+    assert kestrel.used(HOURS) == 0
+
+
+def test_giving_back_more_than_is_counted_leaves_nought_and_no_lease_behind(
+    life: Life, kestrel: Home
+) -> None:
+    quota = kestrel.quota(UNITS, 100_000)
+    lease = life.lease(kestrel, offering("card"))
+    with as_tenant(kestrel.tenant.pk):
+        Quota.objects.filter(pk=quota.pk).update(
+            used=1_000
+        )  # whatever went wrong, a card must not stay taken
+    life.release(lease)
+    life.go(10)
+    assert (fresh(lease).state, kestrel.used()) == (LeaseState.RELEASED, 0)
