@@ -85,7 +85,7 @@ def is_deleted_by_the_switch(away: Away, lease: Lease) -> datetime:
     anchor = away.one(ANCHORS, lease)
     note = {labels.PAID_UNTIL: "2020-01-01T00:00:00Z"}
     away.api.patch(anchor, {"metadata": {"annotations": note}})
-    assert reap(Transport(lambda: away.installed.kubeconfig).within(20))
+    assert reap(Transport(lambda: away.installed.kubeconfig).within(20)).gone
     away.finished(lease)
     return datetime.fromisoformat(away.api.get(anchor)["metadata"]["deletionTimestamp"])
 

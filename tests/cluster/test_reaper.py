@@ -53,8 +53,9 @@ def test_what_nobody_pays_for_any_longer_is_taken_down_and_nothing_else(
     control_plane: ControlPlane, project: ProjectSpec, switch: Transport
 ) -> None:
     over, paid = (lease_paid_until(control_plane, project, paid) for paid in (-HOUR, HOUR))
-    gone = reap(switch.within(30))
-    mine = [name for name in gone if name.startswith(over[0]["metadata"]["namespace"])]
+    found = reap(switch.within(30))
+    assert found.kept == []
+    mine = [name for name in found.gone if name.startswith(over[0]["metadata"]["namespace"])]
     assert mine == [f"{over[0]['metadata']['namespace']}/{over[0]['metadata']['name']}"]
     for each in over:
         control_plane.api.until_gone(control_plane.api.path(each))
@@ -73,7 +74,7 @@ def test_what_the_switch_takes_down_stays_until_our_books_know_when_it_ended(
     held = api.until(pod, lambda found: "deletionTimestamp" in found["metadata"])
     assert METERING in held["metadata"]["finalizers"]
     assert "deletionTimestamp" in api.get(api.path(made[0]))["metadata"], "its anchor waits for it"
-    assert runs not in str(reap(switch.within(30)))  # it is going already
+    assert runs not in str(reap(switch.within(30)).gone)  # it is going already
     pods = Ref(POD, f"{runs}-0", made[0]["metadata"]["namespace"])
     broker = Transport(lambda: control_plane.kubeconfig("admin", ADMINISTRATORS)).within(30)
     for uid in ("another's", held["metadata"]["uid"]):

@@ -59,7 +59,8 @@ class Wire:
                     self.close_connection = True
                     self.connection.shutdown(2)
                     return
-                self.send_response(say.status)
+                # Whoever scripts a date wants no second one beside it.
+                (self.send_response_only if "Date" in say.headers else self.send_response)(say.status)
                 for name, value in say.headers.items():
                     self.send_header(name, value)
                 if say.chunks:

@@ -1,0 +1,100 @@
+"""The dead man's switch: what keeps one lease standing keeps no other, and either kind of address will do."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from broker.provisioners.kubernetes import reaper
+from broker.provisioners.kubernetes.transport import Transport, connect
+from tests.broker.provisioners.kubernetes.wire import Say, Serve, Wire, refused
+
+DATED = {"Date": "Sat, 21 Nov 2026 10:00:00 GMT"}
+VERSION = Say(body={"gitVersion": "v1.36.3"}, headers=DATED)
+DONE = Say(body={"kind": "Status", "status": "Success"})
+PAST, AHEAD = "2026-11-21T09:59:00Z", "2026-11-21T10:01:00Z"
+
+
+def listed(**until: str) -> Say:
+    items = [
+        {
+            "metadata": {
+                "name": name,
+                "namespace": "gt-a",
+                "uid": f"u-{name}",
+                "annotations": {"gpubroker.dev/paid-until": paid} if paid else {},
+            }
+        }
+        for name, paid in until.items()
+    ]
+    return Say(body={"metadata": {"resourceVersion": "5"}, "items": items})
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch) -> Callable[[Wire], int]:
+    """Let the switch run as its CronJob would, against a server that answers from a script."""
+
+    def main(wire: Wire) -> int:
+        monkeypatch.setattr(reaper, "Transport", lambda _: wire.transport)
+        return reaper.main()
+
+    return main
+
+
+def test_only_what_is_past_its_paid_time_is_deleted(
+    serve: Serve, run: Callable[[Wire], int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    wire = serve(listed(over=PAST, paid=AHEAD, silent=""), VERSION, DONE)
+    assert run(wire) == 0
+    (deleted,) = (each for each in wire.asked if each.method == "DELETE")
+    assert (deleted.path.rsplit("/", 1)[-1], deleted.body["preconditions"]) == ("over", {"uid": "u-over"})
+    assert capsys.readouterr().out == "deleted gt-a/over: its paid time is over\n"
+
+
+def test_one_that_cannot_be_deleted_keeps_no_other_from_it(
+    serve: Serve, run: Callable[[Wire], int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    forbidden = refused(403, "admission webhook says no")
+    wire = serve(
+        listed(a=PAST, b=PAST, c=PAST, d=PAST), VERSION, forbidden, DONE, refused(409, "another"), DONE
+    )
+    assert run(wire) == 1
+    said = capsys.readouterr()
+    assert said.out.splitlines() == [f"deleted gt-a/{name}: its paid time is over" for name in "bd"]
+    assert said.err == "could not delete gt-a/a: admission webhook says no; the next run tries again\n"
+
+
+@pytest.mark.parametrize(
+    ("answers", "says"),
+    [
+        ((refused(403, "may not list"),), "may not list"),
+        ((Say(body=b"<html>"),), "like Kubernetes"),
+        ((listed(a=PAST), Say(headers={"Date": "Caturday"})), "what time it is: 'Caturday'"),
+    ],
+)
+def test_what_cannot_be_asked_is_said_and_tried_again(
+    answers: tuple[Say, ...],
+    says: str,
+    serve: Serve,
+    run: Callable[[Wire], int],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run(serve(*answers)) == 1
+    assert says in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("host", "server"),
+    [("10.0.0.1", "https://10.0.0.1:443"), ("fd00:10:96::1", "https://[fd00:10:96::1]:443")],
+)
+def test_the_cluster_is_reached_from_inside_by_either_kind_of_address(
+    host: str, server: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", host)
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
+    monkeypatch.setattr(reaper, "ACCOUNT", tmp_path)
+    (tmp_path / "token").write_text("mine\n")
+    (tmp_path / "ca.crt").write_text("read when it connects")
+    connection = connect(reaper.own_access())
+    assert (connection.host, connection.authorization()) == (server, "Bearer mine")
+    assert Transport(reaper.own_access).connection().host == server
