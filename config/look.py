@@ -237,10 +237,10 @@ def assemble(request: HttpRequest) -> Shell:
         return Shell(now=now)
     staff = getattr(request.user, "is_staff", False)
     ops = staff and request.path.startswith("/ops/")
-    # An operator of no tenant has nothing but the operations, and a way to nowhere else.
-    only_ops = staff and SESSION_NO_TENANT in getattr(request, "session", {})
     if request.path.startswith(ACCOUNT_PAGES) and not hasattr(request, "visitor"):
         enter(request)  # the views of accounts know of no tenant; their frame is everybody's
+    # An operator of no tenant has nothing but the operations, and a way to nowhere else.
+    only_ops = staff and SESSION_NO_TENANT in getattr(request, "session", {})
     told = figures(request, OPS_FIGURES if ops else FIGURES)
     here, others = (Place("", "Operations", told["fleet"]), ()) if ops else places(request)
     return Shell(

@@ -89,6 +89,9 @@ def enter(request: Any) -> bool:
     )
     if visitor is None:
         return False
+    request.session.pop(
+        SESSION_NO_TENANT, None
+    )  # whoever belonged to none when they came may belong to one since
     request.visitor, request.tenant = visitor, visitor.tenant
     request.actor, request.roles = visitor.actor, visitor.grants
     projects = seen_projects(visitor)

@@ -7,8 +7,10 @@ import pytest
 
 from tenants.domain.roles import Role
 from tenants.models import User
+from tenants.services import members, walls
+from tenants.services.actors import SYSTEM
 from tests.tenants import people
-from tests.tenants.people import World
+from tests.tenants.people import World, moment
 from tests.tenants.portal.test_pages import Browser, signed_in
 
 pytestmark = pytest.mark.django_db
@@ -65,3 +67,19 @@ def test_an_operator_of_no_tenant_is_led_to_none(settings: Any) -> None:
     assert "/ops/" in ways(page_of(operator, "/account/"))
     operator.post("/start/", {"name": "Own", "time_zone": "UTC"})
     assert "/" in ways(page_of(operator, "/ops/"))
+
+
+@pytest.mark.parametrize("address", ["/team/", "/account/"])
+def test_an_operator_who_joined_a_tenant_since_is_led_to_it(
+    settings: Any, delta: World, address: str
+) -> None:
+    settings.OPERATORS_NEED_MFA = False
+    operator = User.objects.create_user("operator@example.org", is_staff=True)
+    browser = signed_in(operator)
+    assert browser.get("/start/")["Location"] == "/ops/"
+    with walls.as_tenant(delta.tenant.pk):
+        members.add(
+            tenant=delta.tenant, user=operator, role=Role.ADMIN, project=None, actor=SYSTEM, now=moment()
+        )
+    assert "/tokens/" in ways(page_of(browser, address))
+    assert "Tenant pages" in page_of(browser, "/ops/tenants/")
