@@ -3,8 +3,9 @@
 import json
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import urlencode
 
-from billing.portal.pages import public
+from billing.portal.pages import Scope, public
 
 BEARER = '-H "Authorization: Bearer $GPB_TOKEN"'
 
@@ -12,6 +13,14 @@ BEARER = '-H "Authorization: Bearer $GPB_TOKEN"'
 def get(path: str) -> str:
     """Write a GET as it can be pasted into a shell."""
     return f"curl {BEARER} \\\n  '{public('/api/v1' + path)}'"
+
+
+def listing(path: str, scope: Scope, **asked: object) -> str:
+    """Write the GET of a list as a page shows it: of the open project with all below it."""
+    if not scope.whole:
+        asked["below"] = scope.project.pk
+    query = urlencode({name: value for name, value in asked.items() if value != ""}, safe=",")
+    return get(f"{path}?{query}" if query else path)
 
 
 def post(path: str, body: Mapping[str, Any], *, key: bool = True) -> str:

@@ -61,7 +61,7 @@ def catalogue(request: PageRequest) -> HttpResponse:
         "csv": varied(request, format="csv"),
         "may_write": may(request, "leases.write"),
         "now": request.now,
-        "call": calls.get("/offerings"),
+        "call": calls.get("/offerings?limit=500"),
     }  # fmt: skip
     return render(request, "billing/catalogue.html", context)
 

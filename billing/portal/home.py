@@ -49,7 +49,13 @@ def home(request: PageRequest) -> HttpResponse:
         "quotas": bars,
         "may_write": may(request, "leases.write"),
         "project": request.project,
-        "call": calls.get("/leases?state=active,provisioning,queued"),
+        "call": calls.listing(
+            "/leases",
+            request.scope,
+            state=",".join(state.value for state in S if state != S.RELEASED),
+            requested_by="me" if whose == "mine" else "",
+            limit=SHOWN,
+        ),
     }
     if not counts and not request.scope.leases().exists():
         context["first"] = first_steps(request)

@@ -48,7 +48,7 @@ def invoices(request: PageRequest) -> HttpResponse:
         "currency": request.tenant.currency,
         "csv": f"{request.path}?format=csv",
         "now": request.now,
-        "call": calls.get("/invoices"),
+        "call": calls.get("/invoices?limit=500"),
     }
     return render(request, "billing/invoices.html", context)
 
@@ -90,7 +90,7 @@ def invoice(request: PageRequest, pk: str) -> HttpResponse:
         "close": request.path,
         "now": request.now,
         "call": calls.get(path),
-        "call_lines": calls.get(f"{path}/lines"),
+        "call_lines": calls.get(f"{path}/lines?limit=500"),
         "call_pay": calls.post(f"{path}/pay", {}) if money.payable else "",
     }
     if at is not None:

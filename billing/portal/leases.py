@@ -63,9 +63,23 @@ def leases(request: PageRequest) -> HttpResponse:
         "csv": varied(request, format="csv"),
         "may_write": may(request, "leases.write"),
         "project": request.project,
-        "call": calls.get(f"/leases?limit={LIMIT}" + (f"&state={tab}" if tab == "active" else "")),
+        "call": call(request, tab),
     }
     return render(request, "billing/leases.html", context)
+
+
+def call(request: PageRequest, tab: str) -> str:
+    """Write the call that gives the same leases, from the newest on."""
+    states = TABS[tab][1]
+    return calls.listing(
+        "/leases",
+        request.scope,
+        state="" if len(states) == len(S) else ",".join(state.value for state in S if state in states),
+        price_class=chosen(request, "class", dict(CLASSES)),
+        requested_by=chosen(request, "by", ["me"]),
+        q=request.GET.get("q", "").strip()[:120],
+        limit=LIMIT,
+    )
 
 
 def filtered(request: PageRequest, tab: str) -> LeaseQuerySet:

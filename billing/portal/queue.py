@@ -29,6 +29,6 @@ def queue(request: PageRequest) -> HttpResponse:
         "project": request.project,
         "now": request.now,
         "currency": request.tenant.currency,
-        "call": calls.get("/leases?state=queued"),
+        "call": calls.listing("/leases", request.scope, state="queued", limit=SHOWN),
     }
     return render(request, "billing/queue.html", context)

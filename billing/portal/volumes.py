@@ -10,6 +10,7 @@ from django.views.decorators.http import require_http_methods
 
 from billing.portal import calls
 from billing.portal.pages import PageRequest, Scope, may, must, page
+from broker.domain.states import VolumeState
 from broker.models import Lease, Volume
 from broker.models.volumes import VolumeQuerySet
 from broker.services.volumes import keeping
@@ -19,6 +20,7 @@ from tenants.services import answers, quotas
 from tenants.services.refusals import Missing, Refused
 
 SHOWN = 200
+THERE = ",".join(state.value for state in VolumeState if state is not VolumeState.DELETED)
 SUGGESTED_GIB = "50"
 
 
@@ -45,7 +47,7 @@ def volumes(request: PageRequest) -> HttpResponse:
         "project": request.project,
         "may_write": may(request, "leases.write"),
         "now": request.now,
-        "call": calls.get("/volumes?state=ready"),
+        "call": calls.listing("/volumes", request.scope, state=THERE, limit=SHOWN),
         "call_make": calls.post(
             "/volumes", {"project": request.project.pk, "name": "data", "size_gib": int(SUGGESTED_GIB)}
         ),

@@ -24,7 +24,7 @@ from broker.api.serializers import (
     TransitionOut,
     Transitions,
 )
-from broker.domain.states import EndReason, LeaseState
+from broker.domain.states import EndReason, LeaseState, PriceClass
 from broker.models import Allocation, Lease, Transition
 from broker.services.connections import connections
 from broker.services.leases import ending, growing, naming, placing, stopping
@@ -49,15 +49,18 @@ class Leases(Etagged, ListModelMixin, TenantViewSet):
     project_field = "project"
     changing = ("partial_update",)
     sorts = ("-id", "id", "name", "-name", "created_at", "-created_at")
-    search_in = ("name", "id")
+    search_in = ("name", "id", "offering__label")
     filters = {
         "state": Filter("state", choices=tuple(STATES)),
         "end_reason": Filter("end_reason", choices=tuple(REASONS)),
         "project": Filter("project_id"),
+        "below": Filter("project__path", "below"),  # a project with all below it
         "offering": Filter("offering_id"),
+        "price_class": Filter("offering__price_class", choices=tuple(each.value for each in PriceClass)),
         "created_at__gte": Filter("created_at__gte", "moment"),
         "created_at__lte": Filter("created_at__lte", "moment"),
     }
+    parameters = frozenset({"requested_by"})  # `me` is whoever asks
     actions_needed = {
         "list": "leases.read",
         "retrieve": "leases.read",
@@ -79,9 +82,12 @@ class Leases(Etagged, ListModelMixin, TenantViewSet):
     def filter_queryset(self, queryset: QuerySet[Any]) -> QuerySet[Any]:
         """Understand `tag.team=nlp` besides the fixed filters."""
         tags = {name: found[1] for name in self.request.query_params if (found := TAG.fullmatch(name))}
-        self.parameters = frozenset(tags)  # type: ignore[misc]  # this request's own
+        self.parameters = Leases.parameters | frozenset(tags)  # type: ignore[misc]  # this request's own
         for name, tag in tags.items():
             queryset = queryset.filter(tags__contains={tag: self.request.query_params[name]})
+        if who := self.request.query_params.get("requested_by"):
+            mine = self.request.actor.id if who == "me" else who
+            queryset = queryset.filter(Filter("requested_by").condition("requested_by", mine))
         return super().filter_queryset(queryset)
 
     def get_serializer_context(self) -> dict[str, Any]:

@@ -60,7 +60,11 @@ class Volumes(Etagged, ListModelMixin, TenantViewSet):
     changing = ("destroy",)
     sorts = ("-id", "id", "name", "-name")
     search_in = ("name", "id")
-    filters = {"state": Filter("state", choices=tuple(VOLUME_STATES)), "project": Filter("project_id")}
+    filters = {
+        "state": Filter("state", choices=tuple(VOLUME_STATES)),
+        "project": Filter("project_id"),
+        "below": Filter("project__path", "below"),  # a project with all below it
+    }
     actions_needed = {
         "list": "leases.read",
         "retrieve": "leases.read",

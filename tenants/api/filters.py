@@ -19,7 +19,8 @@ class Filter:
 
     lookup: str
     kind: str = (
-        "text"  # text (several, by comma), choice, moment, flag, flag_not (true: the look-up is false)
+        # text (several, by comma), moment, flag, flag_not (true: the look-up is false), below (one of a path)
+        "text"
     )
     choices: tuple[str, ...] = ()
 
@@ -33,6 +34,8 @@ class Filter:
                 raise ValidationError({name: "Is either true or false."})
             return Q(**{self.lookup: (value == "true") is (self.kind == "flag")})
         parts = value.split(",")
+        if self.kind == "below":
+            return Q(**{f"{self.lookup}__overlap": parts})
         if self.choices and (unknown := set(parts) - set(self.choices)):
             raise ValidationError(
                 {name: f"{', '.join(sorted(unknown))} is not one of {', '.join(self.choices)}."}

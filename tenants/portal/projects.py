@@ -35,7 +35,8 @@ def page(request: Any) -> HttpResponse:
         node.may_limit = node.parent_id is not None and quotas.may_set(request.roles, node)
     told = {
         "nodes": nodes,
-        "call": call("projects"),
+        "call": call("projects", "archived=false&limit=500"),
+        "call_quotas": call("quotas", "limit=500"),
         "may_write": any(node.may_write for node in nodes),
         "may_tenant": request.roles.may("tenant.write"),
         "form": ProjectForm(projects=[n for n in nodes if n.may_write]),

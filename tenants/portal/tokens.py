@@ -71,7 +71,7 @@ def page(request: Any) -> HttpResponse:
         "once": once.fresh(),
         "made": made,
         "text": text,
-        "call": call("tokens"),
+        "call": call("tokens", f"limit={MOST}"),
     }
     answer = render(request, "tenants/tokens.html", told, status=status)
     answer["Cache-Control"] = "no-store"

@@ -534,6 +534,7 @@ ROWS: dict[str, Row] = {
     "ops/cards/<str:pk>/panel/": ops(thing="gpu", GET=STAFF),
     "ops/cards/<str:pk>/quarantine/": ops(thing="gpu", GET=STAFF, POST=STAFF),
     "ops/cards/<str:pk>/return/": ops(thing="gpu", GET=STAFF, POST=STAFF),
+    "ops/payments/<str:pk>/untaken/": ops(thing="payment", GET=STAFF, POST=STAFF),
     "ops/clusters/": ops(GET=STAFF),
     "ops/clusters/add/": ops(GET=STAFF, POST=STAFF),
     "ops/clusters/<str:pk>/doctor/": ops(thing="cluster", GET=STAFF),

@@ -73,7 +73,9 @@ def test_every_call_that_is_shown_works_as_it_stands(desk: Desk) -> None:
 
 
 def test_the_launch_call_starts_what_the_form_says(desk: Desk) -> None:
-    launch, quote = shown(desk, f"/launch/?offering={offering('3g.40gb').pk}&name=by-call&lasts=2+h&count=2")
+    launch, quote, _ = shown(
+        desk, f"/launch/?offering={offering('3g.40gb').pk}&name=by-call&lasts=2+h&count=2"
+    )
     assert said(desk, launch)[0] in (201, 202)
     with as_tenant(desk.owner.tenant.pk):
         lease = Lease.objects.get(name="by-call")

@@ -1,0 +1,226 @@
+"""Every table of the product shows the call that gives the same rows to whoever looks at the table."""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.test.signals import template_rendered
+
+from billing.gateways.simulated import Ill, SimulatedGateway
+from billing.models import Invoice, Payment
+from billing.services import drafts, rating
+from broker.domain.states import LeaseState
+from broker.models import Cluster, Examination, Gpu, LayoutChange, Offering, OfferingState
+from broker.services import inventory
+from broker.services.inventory import Rack
+from broker.services.layouts import cards
+from ports import payments
+from tenants.domain.roles import Role
+from tenants.models import QuotaKind, User
+from tenants.services import invitations, service_accounts, walls
+from tests.architecture import routes
+from tests.architecture.matrix import ROWS
+from tests.architecture.tables import CALL, addresses, missing, tables
+from tests.billing.payments.bills import bill, collect, ill, pay
+from tests.billing.portal.desks import Desk, opened
+from tests.broker.services.layouts import ONES
+from tests.tenants.people import ALL
+from tests.world import MODEL, REGION, offering
+
+pytestmark = pytest.mark.django_db
+TEMPLATES = Path(__file__).parents[2] / "templates"
+# Parts of others, the page of all parts, and a report that is a file of its own.
+NO_PAGE = ("components/", "style/", "allauth/elements/", "replay/")
+WRITTEN = re.compile(r'<c-table\b[^>]*caption="([^"]*)"|<caption class="vh">([^<]*)')
+MORE = {  # what is behind a page's own tabs and drawers
+    "ops/system/": ("?trail=visits",),
+    "ops/offerings/": ("?state=draft", "?state=published"),
+    "ops/cards/": ("?show=free", "?show=sold"),
+    "leases/": ("?state=over", "?state=all&by=me", "?q=fold", "?state=waiting&class=spot"),
+    "": ("?whose=all",),
+    "spend/": ("?by=month", "?group=project"),
+    "invoices/<str:pk>/": ("?line=1",),
+    "catalogue/": ("?model=H100-80GB",),
+    "audit/": ("?action=lease.request",),
+}
+
+
+@dataclass
+class House:
+    """A product in which every table has rows: who looks, and what stands in the addresses."""
+
+    desk: Desk
+    operator: Client
+    things: dict[str, str]
+    rendered: set[str] = field(default_factory=set)
+
+    def pages(self) -> Iterator[tuple[Client, str]]:
+        """Yield every page there is, with whoever may see it."""
+        for route, row in ROWS.items():
+            if row.kind not in ("page", "ops", "account", "anybody") or "GET" not in row.methods:
+                continue
+            if routes.places(route) and row.thing not in self.things:
+                continue
+            if route.endswith((".csv", "metrics", ".json")) or route == "style/":
+                continue
+            path = routes.address(route, *([self.things[row.thing]] if routes.places(route) else []))
+            for query in ("", *MORE.get(route, ())):
+                yield (self.operator if row.kind == "ops" else self.desk.client), path + query
+
+
+@pytest.fixture
+def house(settings: Any) -> Iterator[House]:
+    settings.OPERATORS_NEED_MFA = False
+    with opened() as desk, payments.through(SimulatedGateway()):
+        operator = Client()
+        operator.force_login(User.objects.create_user("operator@example.org", is_staff=True))
+        yield House(desk, operator, {**of_tenant(desk), **of_operators(desk, operator)})
+
+
+def of_tenant(desk: Desk) -> dict[str, str]:
+    """Let a tenant live for a while: leases in every state, money, people and what they left behind."""
+    life, owner = desk.life, desk.owner
+    child = owner.child("below")
+    owner.quota(QuotaKind.UNITS, 50_000, child)
+    over = life.lease(owner, offering("1g.10gb"), project=child)
+    life.run(600)
+    life.release(over)
+    life.run(60)
+    volume = life.volume(owner)
+    life.lease(owner, offering("2g.20gb"), project=child, max_duration_s=9000)
+    active = life.lease(owner, offering("3g.40gb"), volume=volume.pk, max_duration_s=9000)
+    life.run(100)
+    life.lease(owner, offering("card"), LeaseState.QUEUED, quantity=8, same_node=True)
+    rating.rate(now=life.now)
+    owner.member(Role.VIEWER, child)
+    with walls.as_tenant(owner.tenant.pk):
+        drafts.refresh(owner.tenant, now=life.now)
+        asked = {
+            "tenant": owner.tenant,
+            "project": None,
+            "actor": owner.actor,
+            "now": life.now,
+            "grants": ALL,
+        }
+        service_accounts.create(name="robot", role=Role.MEMBER, **asked)
+        invitations.invite(email="new@example.org", role=Role.VIEWER, **asked)
+        invoice = Invoice.objects.filter(tenant=owner.tenant).latest("pk")
+    owner.token()
+    return {"lease": active.pk, "invoice": invoice.pk, "volume": volume.pk}
+
+
+def of_operators(desk: Desk, operator: Client) -> dict[str, str]:
+    """Let operators have what they work on: a cut node, an examined cluster, a payment that is stuck, a trail."""
+    life = desk.life
+    inventory.add_simulated((Rack("mig-1", REGION, MODEL, nodes=1, cards_per_node=2),), now=life.now)
+    cluster = Cluster.objects.get(name="mig-1")
+    for card in Gpu.objects.filter(node__cluster=cluster):
+        cards.cut_as(card, ONES)
+    node = cluster.nodes.get()
+    change = LayoutChange.objects.create(
+        node=node,
+        wanted={"0": {"3g.40gb": 2}, "1": {"1g.10gb": 7}},
+        before={"0": {"1g.10gb": 7}, "1": {"1g.10gb": 7}},
+        planned_at=life.now,
+        step_at=life.now,
+    )
+    found = [
+        {"name": f"check of {outcome}", "outcome": outcome, "seen": "this", "why": "that", "fix": "so"}
+        for outcome in ("bad", "warn", "unknown", "ok")
+    ]
+    Examination.objects.create(cluster=cluster, asked_at=life.now, done_at=life.now, findings=found)
+    invoice = bill()
+    ill(invoice, Ill.REJECTED)
+    collect(pay(invoice))
+    Offering.objects.filter(gpu_model="H200-141GB").update(state=OfferingState.DRAFT)  # of no real shape
+    tenant = desk.owner.tenant.pk
+    operator.post(f"/ops/tenants/{tenant}/suspend/", {"why": "to see it in the trail"})
+    operator.post(f"/ops/tenants/{tenant}/resume/")
+    with walls.as_staff():
+        stuck = Payment.objects.get(status="stuck")
+        home = Gpu.objects.filter(allocation__isnull=False).first()
+    assert home is not None
+    return {
+        "cluster": cluster.pk,
+        "layout change": change.pk,
+        "node": home.node_id,
+        "gpu": home.pk,
+        "offering": offering("2g.20gb").pk,
+        "payment": stuck.pk,
+    }
+
+
+def unanswered(client: Client, page: str) -> list[str]:
+    """Return what is wrong with a page's tables: those that no single call beside them gives whole."""
+    calls, wrong, answers = addresses(page), [], {}
+    for address in calls:
+        answer = client.get(address)
+        if answer.status_code != 200:
+            wrong.append(f"{address} answers {answer.status_code}: {answer.content[:200]!r}")
+        else:
+            answers[address] = answer.json()
+    for table in tables(page):
+        lost = {address: missing(table, answer) for address, answer in answers.items()}
+        if not any(len(left) == 0 for left in lost.values()):
+            nearest = min(lost.items(), key=lambda each: len(each[1]), default=("no call", table.lines))
+            wrong.append(f"“{table.caption}”: {nearest[0]} lacks {nearest[1][:2]}")
+    return wrong
+
+
+def test_every_table_is_given_whole_by_a_call_beside_it(house: House) -> None:
+    seen: set[str] = set()
+    captions: set[str] = set()
+    wrong: dict[str, list[str]] = {}
+
+    def note(sender: Any, template: Any, **_: Any) -> None:
+        if template.name:
+            seen.add(str(template.name))
+
+    for client, path in house.pages():
+        template_rendered.connect(note)
+        try:
+            answer = client.get(path)
+        finally:
+            template_rendered.disconnect(note)
+        if answer.status_code != 200 or "text/html" not in answer["Content-Type"]:
+            continue
+        body = answer.content.decode()
+        if "<html" not in body:
+            continue  # a part that a page asks for; the call is on that page
+        captions |= {table.caption for table in tables(body)}
+        if found := unanswered(client, body):
+            wrong[path] = found
+        silent = unanswered(client, CALL.sub("", body))
+        assert len(silent) == len(tables(body)), f"{path}: without its calls a table is still answered"
+    assert not wrong, "\n".join(f"{path}: {one}" for path, found in wrong.items() for one in found)
+    drawn = {name: words for name, words in captions_of_templates().items() if words}
+    assert set(drawn) - seen == set(), "no page of the walk draws these"
+    unseen = [
+        (name, each) for name, words in drawn.items() for each in words if not any(map(fits(each), captions))
+    ]
+    assert unseen == [], "these had no rows in the walk"
+
+
+def captions_of_templates() -> dict[str, list[str]]:
+    """Return what every table of every template is called there."""
+    found = {}
+    for path in TEMPLATES.rglob("*.html"):
+        name, text = str(path.relative_to(TEMPLATES)), path.read_text()
+        if not name.startswith(NO_PAGE):
+            words = [one or other for one, other in WRITTEN.findall(text)]
+            assert len(words) == len(re.findall(r"<c-table\b|<table\b", text)), (
+                f"{name}: a table has no caption"
+            )
+            found[name] = words
+    return found
+
+
+def fits(written: str) -> Callable[[str], bool]:
+    """Return the test of whether a caption that was seen is this one."""
+    parts = [re.escape(part) for part in re.split(r"{{.*?}}", written)]
+    pattern = re.compile(".+".join(parts))
+    return lambda seen: bool(pattern.fullmatch(seen))

@@ -1,0 +1,174 @@
+"""Operators read leases, places, cards, offerings, prices, payments and proofs of all tenants over the API."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from broker.domain.states import LeaseState
+from broker.models import Gpu, Offering
+from tenants.domain.roles import Role
+from tenants.models import AuditEvent, User
+from tenants.services.walls import as_staff
+from tests.billing.portal.desks import EURO, Desk, opened
+from tests.world import home, offering
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def desk(settings: Any) -> Iterator[Desk]:
+    settings.OPERATORS_NEED_MFA = False
+    with opened() as made:
+        yield made
+
+
+@pytest.fixture
+def operator(desk: Desk) -> Client:
+    client = Client()
+    client.force_login(User.objects.create_user("operator@example.org", is_staff=True))
+    return client
+
+
+def read(client: Client, path: str, *, status: int = 200) -> Any:
+    answer = client.get(f"/api/v1/{path}")
+    assert answer.status_code == status, answer.content
+    return answer.json()
+
+
+def items(client: Client, path: str) -> list[Any]:
+    return list(read(client, path)["items"])
+
+
+def test_the_queue_of_all_tenants_comes_oldest_first_in_pages(desk: Desk, operator: Client) -> None:
+    tern = home("Tern")
+    desk.life.lease(desk.owner, offering())  # so that no node is free for all of its cards
+    asked = []
+    for owner in (desk.owner, tern, desk.owner):
+        asked.append(
+            desk.life.lease(owner, offering("card"), LeaseState.QUEUED, quantity=8, same_node=True).pk
+        )
+        desk.life.run(60)
+    first = read(operator, "ops/leases?state=queued&sort=since&limit=2")
+    rest = read(operator, f"ops/leases?state=queued&sort=since&limit=2&cursor={first['next_cursor']}")
+    shown = first["items"] + rest["items"]
+    assert [lease["id"] for lease in shown] == asked
+    assert [lease["tenant"]["name"] for lease in shown] == ["Kestrel", "Tern", "Kestrel"]
+    assert all(lease["queues_since"] for lease in shown)
+    assert [lease["id"] for lease in items(operator, f"ops/leases?tenant={tern.tenant.pk}")] == asked[1:2]
+
+
+def test_a_lease_tells_whose_it_is_and_nothing_of_what_runs_on_it(desk: Desk, operator: Client) -> None:
+    lease = desk.life.lease(desk.owner, offering(), command="secret-command", env={"KEY": "hidden"})
+    desk.life.run(60)
+    told = read(operator, f"ops/leases/{lease.pk}")
+    assert (told["tenant"]["id"], told["state"], told["queues_since"]) == (
+        desk.owner.tenant.pk,
+        "active",
+        None,
+    )
+    assert "secret-command" not in str(told)
+    assert "hidden" not in str(told)
+    steps = items(operator, f"ops/leases/{lease.pk}/transitions")
+    assert [step["after"] for step in steps] == ["requested", "queued", "provisioning", "active"]
+    (place,) = items(operator, f"ops/allocations?lease={lease.pk}&held=true")
+    assert (place["lease"]["id"], place["tenant"]["name"], place["size"]) == (lease.pk, "Kestrel", 1)
+    desk.life.release(lease)
+    desk.life.run(60)
+    assert items(operator, f"ops/allocations?gpu={place['gpu']}&held=true") == []
+    assert [p["id"] for p in items(operator, f"ops/allocations?gpu={place['gpu']}")] == [place["id"]]
+
+
+def test_a_card_is_told_from_its_first_unit_to_its_last(desk: Desk, operator: Client) -> None:
+    lease = desk.life.lease(desk.owner, offering("3g.40gb"))
+    desk.life.run(60)
+    (card,) = items(operator, "ops/gpus?show=sold")
+    assert sum(part["size"] for part in card["parts"]) == card["units"]
+    (held,) = [part["held"] for part in card["parts"] if part["held"]]
+    assert (held["lease"], held["tenant_name"]) == (lease.pk, "Kestrel")
+    assert held["per_hour"] == {"amount": "3.000000000", "currency": "EUR"}
+    assert read(operator, f"ops/gpus/{card['id']}") == card
+    assert len(items(operator, "ops/gpus")) == Gpu.objects.count()
+    assert items(operator, "ops/gpus?show=out") == []
+    read(operator, "ops/gpus?show=mine", status=400)
+
+
+def test_offerings_tell_their_price_what_is_free_and_who_has_them(desk: Desk, operator: Client) -> None:
+    what = offering("3g.40gb")
+    desk.life.lease(desk.owner, what)
+    Offering.objects.filter(pk=offering("1g.10gb").pk).update(state="draft")
+    told = read(operator, f"ops/offerings/{what.pk}")
+    assert (told["live_leases"], told["price_next"]) == (1, None)
+    assert told["price_now"]["per_hour"]["amount"] == f"{3 * EURO // EURO}.000000000"
+    assert told["free_now"] > 0
+    (draft,) = items(operator, "ops/offerings?state=draft")
+    assert (draft["id"], draft["free_now"]) == (offering("1g.10gb").pk, None)
+    (price,) = items(operator, f"ops/price-versions?offering={draft['id']}&currency=EUR")
+    assert price["created_by"] == ""
+
+
+def test_proofs_are_checked_and_payments_listed(desk: Desk, operator: Client) -> None:
+    proofs = items(operator, "ops/proofs")
+    assert {"no oversell", "charged is active"} <= {proof["name"] for proof in proofs if proof["holds"]}
+    assert items(operator, "ops/payments?status=stuck") == []
+
+
+def test_every_collection_asks_as_often_with_many_rows_as_with_few(desk: Desk, operator: Client) -> None:
+    paths = (
+        "ops/leases",
+        "ops/allocations",
+        "ops/gpus",
+        "ops/offerings",
+        "ops/price-versions",
+        "ops/payments",
+    )
+    counts: list[dict[str, int]] = []
+    for more in (1, 8):
+        for number in range(more):
+            desk.life.lease(home(f"T{more}-{number}"), offering())
+        desk.life.run(60)
+        counts.append({})
+        for path in paths:
+            read(operator, path)
+            with CaptureQueriesContext(connection) as seen:
+                read(operator, f"{path}?limit=500")
+            counts[-1][path] = len(seen)
+    assert counts[0] == counts[1]
+
+
+def test_each_look_is_in_the_trail_by_its_own_name(desk: Desk, operator: Client) -> None:
+    for path in ("ops/leases", "ops/allocations", "ops/gpus", "ops/proofs"):
+        read(operator, path)
+    with as_staff():
+        seen = AuditEvent.objects.filter(action__startswith="ops.").order_by("at", "id")
+        assert [event.action for event in seen] == [
+            "ops.leases",
+            "ops.allocations",
+            "ops.cards",
+            "ops.proofs",
+        ]
+
+
+def test_a_tenant_finds_its_leases_by_who_asked_on_what_terms_and_below_a_project(desk: Desk) -> None:
+    child = desk.owner.child("below")
+    grandchild = desk.owner.child("deeper", child)
+    deep = desk.life.lease(desk.owner, offering(), project=grandchild)
+    spot = desk.life.lease(desk.owner, offering(price_class="spot"))
+    other = desk.signed_in_as(Role.MEMBER)
+    theirs = desk.life.lease(other.owner, offering())
+
+    def found(query: str, client: Client = desk.client) -> set[str]:
+        return {lease["id"] for lease in items(client, f"leases?{query}")}
+
+    assert found(f"below={child.pk}") == {deep.pk}
+    assert found(f"below={desk.owner.project.pk}") == {deep.pk, spot.pk, theirs.pk}
+    assert found("price_class=spot") == {spot.pk}
+    assert found("requested_by=me") == {deep.pk, spot.pk}
+    assert found("requested_by=me", other.client) == {theirs.pk}
+    assert found(f"requested_by={other.user.pk}") == {theirs.pk}
+    assert found("q=1g.10gb") >= {deep.pk}
+    assert desk.get("/api/v1/leases?requested_by=%00").status_code == 400
+    assert desk.get("/api/v1/leases?price_class=odd").status_code == 400
