@@ -12,10 +12,12 @@ from typing import Any
 
 import yaml
 
+from broker.domain.gpu_models import load_models
 from broker.provisioners.kubernetes.drivers.choosing import DRIVERS, driver_named
 from broker.provisioners.kubernetes.render.cluster import NAME, cluster_objects
 
 CHART = Path(__file__).resolve().parent / "chart"
+GEOMETRY = Path(__file__).resolve().parent.parent / "broker" / "mig_geometry.json"
 SCHEMA, FILES = CHART / "values.schema.json", CHART / "files"
 GENERATED = "# Written by python -m deploy.chart_files from broker/provisioners/kubernetes/render.\n"
 IMAGE, NAMESPACE = '{{ include "gpubroker.image" . }}', "{{ .Release.Namespace }}"
@@ -56,8 +58,9 @@ def with_settings(schema: dict[str, Any]) -> dict[str, Any]:
 
 def files() -> dict[str, str]:
     """Return what lies in the chart's files/, by name; what Helm fills in stands there in its own language."""
+    models = load_models(GEOMETRY.read_text())  # each of their slices has a class where slices are claimed
     given = {
-        driver: cluster_objects(driver_named(driver, {}, ()), image=IMAGE, namespace=NAMESPACE)
+        driver: cluster_objects(driver_named(driver, {}, models), image=IMAGE, namespace=NAMESPACE)
         for driver in sorted(DRIVERS)
     }
     first, *others = given.values()

@@ -22,6 +22,7 @@ class Slice:
     uuid: str = ""  # the card's
     grid: int = 0  # units of the whole card
     memory_gb: int = 0  # of the whole card
+    asks: str = ""  # how its cluster calls such a slice, where that is not the usual name
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,10 @@ from broker.domain.geometry import CardState, Geometry, Held
 from broker.domain.gpu_models import GpuModelSpec
 from broker.domain.placement import choose_gang
 from broker.domain.pool import CardView, PoolIndex, Seat
-from broker.domain.profiles import Placement
+from broker.domain.profiles import Placement, ProfileKind
 from broker.domain.states import Isolation
 from broker.models import Gpu, LayoutPolicy, Offering
+from broker.provisioners.kubernetes.drivers.choosing import sold_uncut
 from broker.services.catalogue import profile_of, shape, spec_of
 
 # A pool is the cards that may serve each other's requests: one GpuModel in one region.
@@ -22,7 +23,7 @@ Pool = tuple[str, str]
 
 CARDS = """
 SELECT g.id, n.id, n.name, c.name, g.index, c.shares_soft_cards, g.gpu_model_id, c.region,
-       g.layout_policy, g.fixed_layout
+       g.layout_policy, g.fixed_layout, c.driver
   FROM broker_gpu g JOIN broker_node n ON n.id = g.node_id JOIN broker_cluster c ON c.id = n.cluster_id
  WHERE g.health = 'healthy' AND n.state = 'ready' AND g.closed_since IS NULL
    AND c.silent_since IS NULL AND c.frozen = ''
@@ -49,6 +50,7 @@ class Card:
     model: str
     region: str
     layout: Geometry | None
+    uncut: frozenset[Isolation] = frozenset(Isolation)  # as what it is sold where no layout says that
     state: CardState = field(default_factory=CardState)
     strangers: bool = False
     held: list[tuple[str, Placement, bool]] = field(default_factory=list)  # profile, where, mine
@@ -88,7 +90,7 @@ def cards_of(pool: Pool | None) -> list[Card]:
 
 
 def _card(row: Sequence[object]) -> Card:
-    gpu, node, node_name, cluster, index, shares, model, region, policy, layout = row
+    gpu, node, node_name, cluster, index, shares, model, region, policy, layout, driver = row
     card = Card(
         str(gpu),
         str(node),
@@ -99,6 +101,7 @@ def _card(row: Sequence[object]) -> Card:
         str(model),
         str(region),
         None,
+        sold_uncut(str(driver)),
     )
     if policy == LayoutPolicy.FIXED:
         card.layout = _cut(card.model, str(layout))
@@ -129,10 +132,11 @@ def _put(card: Card, name: str, isolation: Isolation, start: int, mine: bool) ->
 
 
 def usable(cards: Collection[Card], isolation: Isolation) -> list[CardView]:
-    """Leave out cards that a class without a wall may not share with strangers."""
+    """Leave out cards that cannot be had so, and those that a class without a wall may not share with strangers."""
+    had = (card for card in cards if card.layout is not None or isolation in card.uncut)
     if isolation in (Isolation.DEVICE, Isolation.HARDWARE):
-        return [card.view for card in cards]
-    return [card.view for card in cards if card.shares_soft or not card.strangers]
+        return [card.view for card in had]
+    return [card.view for card in had if card.shares_soft or not card.strangers]
 
 
 def seat(offering: Offering, cards: Collection[Card], *, quantity: int, same_node: bool) -> Seating | None:
@@ -189,12 +193,23 @@ def could_ever_fit(
     if cluster:
         cards = cards.filter(node__cluster__name=cluster)
     rows = cards.values_list(
-        "id", "node_id", "node__cluster_id", "layout_policy", "fixed_layout", "node__cluster__recuts"
+        "id",
+        "node_id",
+        "node__cluster_id",
+        "layout_policy",
+        "fixed_layout",
+        "node__cluster__recuts",
+        "node__cluster__driver",
     )
     together: defaultdict[str, list[CardView]] = defaultdict(list)
-    for gpu, node, where, policy, layout, recuts in rows:
-        fixed = policy == LayoutPolicy.FIXED and (in_service or not recuts)
-        geometry = fixed_geometry(spec, layout) if fixed else None
+    for gpu, node, where, policy, layout, recuts, driver in rows:
+        cut = policy == LayoutPolicy.FIXED
+        if not cut and profile.isolation not in sold_uncut(driver):
+            continue
+        stays = (
+            in_service or not recuts or profile.kind is ProfileKind.SHARE
+        )  # nobody cuts a card into shares
+        geometry = fixed_geometry(spec, layout) if cut and stays else None
         together[node if same_node else where].append(CardView(gpu, node, CardState(), geometry))
     return max((PoolIndex(spec, views).how_many_fit(profile) for views in together.values()), default=0)
 
@@ -207,12 +222,13 @@ def availability(offerings: Iterable[Offering], *, cluster: str = "") -> dict[st
     cards: defaultdict[Pool, list[Card]] = defaultdict(list)
     for card in within(cluster, cards_of(None)):
         cards[card.model, card.region].append(card)
-    indexes: dict[tuple[Pool, bool], PoolIndex] = {}
+    indexes: dict[tuple[Pool, Isolation], PoolIndex] = {}
     free = {}
     for offering in offerings:
         pool, isolation = pool_of(offering), Isolation(offering.isolation)
-        walled = isolation in (Isolation.DEVICE, Isolation.HARDWARE)
-        if (pool, walled) not in indexes:
-            indexes[pool, walled] = PoolIndex(spec_of(pool[0]), usable(cards[pool], isolation))
-        free[offering.pk] = indexes[pool, walled].how_many_fit(profile_of(offering))
+        # Whoever cuts cards sells them whole as well: one index for both.
+        kind = Isolation.HARDWARE if isolation is Isolation.DEVICE else isolation
+        if (pool, kind) not in indexes:
+            indexes[pool, kind] = PoolIndex(spec_of(pool[0]), usable(cards[pool], kind))
+        free[offering.pk] = indexes[pool, kind].how_many_fit(profile_of(offering))
     return free

@@ -9,7 +9,7 @@ from broker.domain.gpu_models import GpuModelSpec, load_models
 from broker.domain.profiles import Profile
 from broker.domain.states import Isolation, PriceClass
 from broker.domain.units import milli_units
-from broker.models import Gpu, GpuModel, Offering
+from broker.models import Gpu, GpuModel, LayoutPolicy, Offering
 
 GEOMETRY = Path(__file__).resolve().parent.parent / "mig_geometry.json"
 
@@ -60,10 +60,14 @@ def load_gpu_models() -> int:
 def derive_offerings(*, now: datetime) -> int:
     """Draft an offering for every shape the inventory could sell and nobody has described; return how many.
 
-    Shapes: the whole card, every plain MIG slice (no media or graphics variants), for on-demand and spot.
-    Staff then edit and publish them.
+    Shapes: the whole card, every plain MIG slice (no media or graphics variants), and the shares that cards are
+    divided into, for on-demand and spot. Staff then edit and publish them.
     """
     stands = Gpu.objects.values_list("gpu_model", "node__cluster__region").distinct()
+    sold = [
+        *((model, region, profile) for model, region in stands for profile in plain_profiles(spec_of(model))),
+        *_shares_there(),
+    ]
     rows = [
         Offering(
             gpu_model_id=model,
@@ -76,13 +80,26 @@ def derive_offerings(*, now: datetime) -> int:
             memory_gb=memory_of(spec_of(model), profile),
             created_at=now,
         )
-        for model, region in sorted(stands)
-        for profile in plain_profiles(spec_of(model))
+        for model, region, profile in sorted(sold, key=lambda each: each[:2])
         for price_class in (PriceClass.ON_DEMAND, PriceClass.SPOT)
     ]
     before = Offering.objects.count()
     Offering.objects.bulk_create(rows, ignore_conflicts=True)
     return Offering.objects.count() - before
+
+
+def _shares_there() -> list[tuple[str, str, Profile]]:
+    """Return the shares that nodes divide their cards into by themselves, by model and region."""
+    unwalled = Isolation.SOFT.value, Isolation.NONE.value
+    cut = Gpu.objects.filter(layout_policy=LayoutPolicy.FIXED, fixed_layout__0__isolation__in=unwalled)
+    columns = (
+        "gpu_model",
+        "node__cluster__region",
+        "fixed_layout__0__profile",
+        "fixed_layout__0__isolation",
+    )
+    found = sorted(set(cut.values_list(*columns)))
+    return [(model, region, shape(model, name, how)) for model, region, name, how in found]
 
 
 def plain_profiles(spec: GpuModelSpec) -> list[Profile]:
@@ -105,6 +122,7 @@ def short_name(model: str) -> str:
 
 
 def label_of(spec: GpuModelSpec, profile: Profile) -> str:
-    """Return what the catalogue calls it: `H200 whole card`, `H200 3g.71gb`."""
+    """Return what the catalogue calls it: `H200 whole card`, `H200 3g.71gb`, `H200 half, time-sliced`."""
+    suffix = {Isolation.SOFT: ", memory capped", Isolation.NONE: ", time-sliced"}.get(profile.isolation, "")
     shape = "whole card" if profile.isolation is Isolation.DEVICE else profile.name
-    return f"{short_name(spec.name)} {shape}"
+    return f"{short_name(spec.name)} {shape}{suffix}"

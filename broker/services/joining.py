@@ -271,10 +271,8 @@ def _take(node: Node, known: list[Gpu], reported: Iterable[CardFound], now: date
 
 def _wanted(node: Node, found: CardFound) -> dict[str, Any]:
     """Return what a card's row says of it beside its health."""
-    how = str(found.isolation)
-    cuts = [
-        {"profile": cut.profile, "start": cut.start, "size": cut.size, "isolation": how} for cut in found.cuts
-    ]
+    same = {"isolation": str(found.isolation), **({"asks": found.asks} if found.asks else {})}
+    cuts = [{"profile": cut.profile, "start": cut.start, "size": cut.size, **same} for cut in found.cuts]
     return {
         "gpu_model_id": catalogue.spec_of(found.model).name,
         # Where nobody tells a card's own, the node's id makes one: two clusters may call their nodes alike.

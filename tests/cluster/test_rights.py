@@ -325,9 +325,7 @@ def test_every_right_is_used_and_none_is_missing(
 ) -> None:
     knocking.knock(installed.cluster.pk, now=installed.life.now)
     for driver in ("dra", "device_plugin"):
-        Cluster.objects.update(
-            driver=driver, driver_options={"profiles": ["1g.10gb"]} if driver == "dra" else {}
-        )
+        Cluster.objects.update(driver=driver)
         examining.of_cluster(Cluster.objects.get(pk=installed.cluster.pk), now=installed.life.now)
     assert record.denied == []
     of_every_kind(installed)

@@ -16,7 +16,7 @@ from broker.provisioners.kubernetes.drivers.dra import DraDriver
 from broker.provisioners.kubernetes.objects import Node, ResourceSlice
 from broker.provisioners.kubernetes.spec import Ceilings, LeaseSpec, OfferingSpec, SliceSpec
 from tests.broker.domain.fleet import MODELS
-from tests.broker.provisioners.kubernetes.wanted import LEASE, MIG, PROFILES, SHARE, WHOLE
+from tests.broker.provisioners.kubernetes.wanted import FLEET, LEASE, MIG, SHARE, WHOLE
 from tests.cluster.installed import install, make, open_project, some_id
 from tests.controlplane import devices
 from tests.controlplane.api import Api, Object
@@ -24,7 +24,7 @@ from tests.controlplane.nodes import GpuNode, Nodes
 from tests.controlplane.plane import ControlPlane
 
 pytestmark = pytest.mark.cluster
-PLUGIN, CLAIMS = DevicePluginDriver(MODELS), DraDriver(MODELS, PROFILES)
+PLUGIN, CLAIMS = DevicePluginDriver(MODELS), DraDriver(FLEET)
 Asking = Callable[..., LeaseSpec]
 
 
@@ -32,7 +32,7 @@ Asking = Callable[..., LeaseSpec]
 def asking(api: Api, driver: SliceDriver, **most: int) -> Iterator[Asking]:
     """Open a project and make leases in it; afterwards all of it is gone."""
     install(api, driver)
-    project = open_project(api, driver, most=Ceilings(profiles=PROFILES, **most))
+    project = open_project(api, driver, most=Ceilings(**most))
 
     def ask(offering: OfferingSpec, *places: SliceSpec) -> LeaseSpec:
         wish = Workload("own", image="python:3")
@@ -138,7 +138,7 @@ def test_a_whole_card_is_claimed_by_its_uuid(control_plane: ControlPlane, gpu_no
 def test_plain_limits_are_met_from_published_devices(control_plane: ControlPlane, gpu_nodes: Nodes) -> None:
     node, api = gpu_nodes.add(GpuNode(cards=0)), control_plane.api
     devices.publish(api, node)
-    with asking(api, DraDriver(MODELS, PROFILES, extended=True)) as ask:
+    with asking(api, DraDriver(FLEET, extended=True)) as ask:
         pod = pod_of(api, ask(MIG, place(node, "1g.10gb", 0, 1)))
         assert pod["status"]["extendedResourceClaimStatus"]["resourceClaimName"]
     devices.withdraw(api, node)

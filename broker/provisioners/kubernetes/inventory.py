@@ -24,6 +24,7 @@ class CardFound:
     isolation: Isolation
     cuts: tuple[Cut, ...]  # empty: cut for each lease
     healthy: bool = True
+    asks: str = ""  # the resource by which a pod gets any of its slices, where that is not the usual one
 
 
 @dataclass(frozen=True, slots=True)

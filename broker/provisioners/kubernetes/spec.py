@@ -16,7 +16,6 @@ class Ceilings:
 
     cards: int = 512
     slices: int = 512  # of each profile
-    profiles: tuple[str, ...] = ()  # sold in this cluster
     pods: int = 1024
     jobs: int = 1024
     cpu: int = 4096
@@ -46,6 +45,7 @@ class SliceSpec:
     size: int
     grid: int  # units of the whole card
     card_memory_gb: int = 0
+    asks: str = ""  # the resource by which its node gives it, where that is not the usual one
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,7 @@ def lease_spec(order: Order, installation: str = "") -> LeaseSpec:
                 size=each.size,
                 grid=each.grid,
                 card_memory_gb=each.memory_gb,
+                asks=each.asks,
             )
             for each in order.slices
         ),

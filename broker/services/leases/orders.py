@@ -18,7 +18,7 @@ TOKEN_LENGTH = 40
 # Read at every look at a lease: planned once, where five joins take longer to plan than to run.
 HELD = """
 SELECT a.gpu_id, a.profile, lower(a.placement), upper(a.placement), g.uuid, m.memory_grid, m.memory_gb,
-       n.id, n.name, c.id, c.domain, c.door, c.frozen, c.provisioner
+       COALESCE(g.fixed_layout -> 0 ->> 'asks', ''), n.id, n.name, c.id, c.domain, c.door, c.frozen, c.provisioner
   FROM broker_allocation a
   JOIN broker_gpu g ON g.id = a.gpu_id
   JOIN broker_gpumodel m ON m.name = g.gpu_model_id
@@ -39,6 +39,7 @@ class _Held(NamedTuple):
     uuid: str
     grid: int
     memory_gb: int
+    asks: str
     node_id: str
     host: str
     cluster: str
@@ -101,6 +102,7 @@ def _slice(held: _Held) -> Slice:
         uuid=held.uuid,
         grid=held.grid or NOTIONAL_GRID,
         memory_gb=held.memory_gb,
+        asks=held.asks,
     )
 
 

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from django.conf import settings
 from django.db import transaction
 
+from broker.domain.profiles import ProfileKind
 from broker.models import Lease, Offering, OfferingState
 from broker.services import capacity, gates
 from broker.services.catalogue import profile_of
@@ -181,6 +182,12 @@ def _check(wanted: Wanted, now: datetime) -> None:
 
 
 def _check_gang(wanted: Wanted, offering: Offering) -> None:
+    if profile_of(offering).kind is ProfileKind.SHARE:  # two replicas of a card are not twice its compute
+        raise Invalid(
+            "quantity",
+            f"{offering.label} is a share of a card: a lease has one, for two are not twice the compute.",
+            fix="Ask for a larger slice, or for several leases.",
+        )
     most = capacity.could_ever_fit(offering, quantity=wanted.quantity, same_node=wanted.same_node)
     if most < wanted.quantity:
         where = "one node" if wanted.same_node else "one cluster of the region"

@@ -3,7 +3,7 @@
 import pytest
 
 from broker.domain.states import LeaseState
-from broker.models import Gpu, LayoutPolicy
+from broker.models import Cluster, Gpu, LayoutPolicy
 from broker.services import capacity
 from broker.services.inventory import Rack
 from tenants.services.walls import as_tenant
@@ -110,3 +110,37 @@ def test_a_gang_lies_in_one_cluster_the_smallest_that_holds_it(life: Life) -> No
 
     assert [clusters(quantity) for quantity in (2, 3, 5)] == [{"north-2"}, {"north-1"}, set()]
     assert capacity.could_ever_fit(card, quantity=9, same_node=False) == 4
+
+
+@pytest.mark.parametrize(
+    ("driver", "shares"), [("", 4), ("hami", 4), ("dra", 0), ("device_plugin", 0)], ids=lambda told: str(told)
+)
+def test_an_uncut_card_is_sold_only_as_what_its_cluster_can_make_of_it(
+    life: Life, driver: str, shares: int
+) -> None:
+    """Claims hand out no shares: a lease that was placed so would be refused by the driver."""
+    cards(1)
+    quarter, kestrel = soft_offering(), home()
+    Cluster.objects.update(driver=driver)
+    with as_tenant(kestrel.tenant.pk):
+        assert capacity.availability([quarter]) == {quarter.pk: shares}
+        assert (capacity.preview(quarter) is not None) is bool(shares)
+    assert capacity.could_ever_fit(quarter, quantity=1, same_node=False) == shares
+
+
+@pytest.mark.parametrize(("driver", "there"), [("dra", 1), ("hami", 1), ("device_plugin", 0)])
+def test_a_card_is_sold_whole_where_its_cluster_can_hand_it_out(life: Life, driver: str, there: int) -> None:
+    cards(1)
+    kestrel = home()
+    Cluster.objects.update(driver=driver)
+    with as_tenant(kestrel.tenant.pk):
+        assert capacity.availability([offering("card")]) == {offering("card").pk: there}
+
+
+def test_nodes_that_are_cut_anew_never_come_to_have_shares(life: Life) -> None:
+    cards(1)
+    whole = [{"profile": "card", "start": 0, "size": 8, "isolation": "device"}]
+    Gpu.objects.update(layout_policy=LayoutPolicy.FIXED, fixed_layout=whole)
+    Cluster.objects.update(recuts=True)
+    assert capacity.could_ever_fit(soft_offering(), quantity=1, same_node=False) == 0
+    assert capacity.could_ever_fit(offering("1g.10gb"), quantity=1, same_node=False) == 7

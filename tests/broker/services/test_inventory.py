@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker.models import Gpu, GpuModel, Health, InventoryChange, Node, NodeState, Offering
+from broker.models import Gpu, GpuModel, Health, InventoryChange, LayoutPolicy, Node, NodeState, Offering
 from broker.services import catalogue, inventory
 from broker.services.inventory import Rack
 from tenants.models import AuditEvent
@@ -71,3 +71,21 @@ def test_offerings_are_derived_once_from_what_stands_there(life: Life) -> None:
     assert (offering("3g.40gb").memory_gb, offering("card").memory_gb) == (40, 80)
     assert offering("card").milli_units == 7000
     assert Offering.objects.filter(price_class="spot").count() == 7
+
+
+@pytest.mark.parametrize(
+    ("isolation", "label"), [("soft", "H100 half, memory capped"), ("none", "H100 half, time-sliced")]
+)
+def test_shares_are_offered_where_nodes_divide_their_cards_so(life: Life, isolation: str, label: str) -> None:
+    cards(1)
+    halves = [
+        {"profile": "half", "start": start, "size": 4, "isolation": isolation, "asks": "nvidia.com/gpu"}
+        for start in (0, 4)
+    ]
+    Gpu.objects.update(layout_policy=LayoutPolicy.FIXED, fixed_layout=halves)
+    assert catalogue.derive_offerings(now=NOW) == 2
+    drafted = Offering.objects.filter(profile="half").values_list(
+        "isolation", "price_class", "state", "label"
+    )
+    assert set(drafted) == {(isolation, each, "draft", label) for each in ("on_demand", "spot")}
+    assert catalogue.derive_offerings(now=NOW) == 0

@@ -67,6 +67,16 @@ def test_what_a_node_reports_becomes_inventory_once(cluster: Cluster) -> None:
     assert (dynamic.uuid, dynamic.layout_policy, dynamic.version) == ("GPU-real", "dynamic", 1)
 
 
+def test_a_name_of_its_own_by_which_a_node_gives_slices_is_kept_with_them(cluster: Cluster) -> None:
+    """Its labels say how cards are shared, and a lease is rendered long after they were read."""
+    halves = (Cut(0, 4, "half"), Cut(4, 4, "half"))
+    shared = card(0, isolation=Isolation.SOFT, cuts=halves, asks="nvidia.com/gpu")
+    assert take(cluster, shared) == []
+    assert [cut["asks"] for cut in Gpu.objects.get().fixed_layout] == ["nvidia.com/gpu"] * 2
+    take(cluster, card(0, isolation=Isolation.SOFT, cuts=halves))
+    assert "asks" not in Gpu.objects.get().fixed_layout[0]
+
+
 def test_cards_of_one_moment_have_their_ids_in_their_own_order(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:

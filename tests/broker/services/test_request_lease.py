@@ -11,7 +11,7 @@ from broker.services.leases.request import FARTHEST, OfferingRetired, PlacementI
 from tenants.models import AuditEvent, QuotaKind
 from tenants.services.refusals import Invalid, Missing, QuotaExceeded
 from tenants.services.walls import as_tenant
-from tests.world import NOW, Home, Life, cards, fleet, held, home, ledger, offering, path
+from tests.world import NOW, Home, Life, cards, fleet, held, home, ledger, offering, path, soft_offering
 
 
 @pytest.fixture
@@ -121,3 +121,10 @@ def test_a_same_node_gang_where_no_card_stands_is_refused(life: Life) -> None:
     with pytest.raises(PlacementImpossible) as refusal:
         life.ask(owner, offering("card"), quantity=2, same_node=True)
     assert refusal.value.extra["most"] == 0
+
+
+def test_two_shares_of_a_card_are_not_sold_to_one_lease(life: Life, kestrel: Home) -> None:
+    """A pod gets one replica: with two asked for, its kubelet would refuse it again and again."""
+    with pytest.raises(Invalid, match="not twice the compute"):
+        life.ask(kestrel, soft_offering(), quantity=2)
+    assert count(kestrel) == 0

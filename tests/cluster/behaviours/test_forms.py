@@ -48,7 +48,20 @@ FORMS = [
         2,
         {"profile": "half", "isolation": "soft"},
         {"gpu.shared": "1"},
-        {"replicas": 2},
+    ),
+    Form(
+        "replicas-called-cards",
+        GpuNode(cards=1, replicas=2, sharing="mps", renamed=False),
+        2,
+        {"profile": "half", "isolation": "soft"},
+        {"gpu": "1"},
+    ),
+    Form(
+        "slices-called-cards",
+        GpuNode(cards=1, cut=1, mig={"3g.40gb": 2}, strategy="single"),
+        2,
+        {"profile": "3g.40gb"},
+        {"gpu": "1"},
     ),
     Form("claimed-cards", Published(2), 2, {"profile": "card"}, {}, {"driver": "dra"}),
     Form(
@@ -57,7 +70,7 @@ FORMS = [
         2,
         {"profile": "3g.40gb"},
         {},
-        {"driver": "dra", "profiles": ("1g.10gb", "3g.40gb")},
+        {"driver": "dra"},
     ),
     Form(
         "extended-slices",
@@ -65,7 +78,7 @@ FORMS = [
         2,
         {"profile": "3g.40gb"},
         {"mig_3g__40gb": "1"},
-        {"driver": "dra", "profiles": ("1g.10gb", "3g.40gb"), "extended": True},
+        {"driver": "dra", "extended": True},
     ),
 ]
 forms = pytest.mark.parametrize("form", FORMS, ids=str)
@@ -86,11 +99,18 @@ def test_one_runs_where_it_was_placed_and_leaves_nothing(form: Form, world: Worl
     assert world.there() == 0
 
 
-@forms
+@pytest.mark.parametrize("form", [form for form in FORMS if "isolation" not in form.sold], ids=str)
 def test_several_of_one_lease_take_that_many_places(form: Form, world: World) -> None:
     what = set_up(world, form)
     lease = world.run(world.home(), what, quantity=2)
     world.asks(lease, **{name: "2" for name in form.limits})
+
+
+@pytest.mark.parametrize("form", [form for form in FORMS if "isolation" in form.sold], ids=str)
+def test_a_lease_never_has_two_shares_for_they_are_not_twice_a_share(form: Form, world: World) -> None:
+    what, kestrel = set_up(world, form), world.home()
+    world.refused(lambda: world.ask(kestrel, what, quantity=2))
+    assert world.there() == 0
 
 
 @forms

@@ -10,8 +10,8 @@ from tests.controlplane.nodes import GpuNode
 from tests.world import OPERATOR, fresh
 
 SHARED = {
-    "none": (GpuNode(cards=1, replicas=4, sharing="time-slicing"), "quarter", {}),
-    "soft": (GpuNode(cards=1, replicas=2, sharing="mps"), "half", {"replicas": 2}),
+    "none": (GpuNode(cards=1, replicas=4, sharing="time-slicing"), "quarter"),
+    "soft": (GpuNode(cards=1, replicas=2, sharing="mps"), "half"),
 }
 ways = pytest.mark.parametrize("isolation", SHARED)
 
@@ -34,8 +34,8 @@ def test_slices_in_hardware_are_shared_by_tenants(world: World) -> None:
 
 @ways
 def test_strangers_share_no_card_that_only_software_divides(isolation: str, world: World) -> None:
-    machine, profile, way = SHARED[isolation]
-    world.stand(machine, **way)
+    machine, profile = SHARED[isolation]
+    world.stand(machine)
     what = world.offering(profile, isolation=isolation)
     first = world.run(world.home("Kestrel"), what)
     stranger = world.ask(world.home("Osprey"), what)
@@ -47,8 +47,8 @@ def test_strangers_share_no_card_that_only_software_divides(isolation: str, worl
 
 @ways
 def test_strangers_share_it_where_its_owner_allows_it(isolation: str, world: World) -> None:
-    machine, profile, way = SHARED[isolation]
-    world.stand(machine, **way)
+    machine, profile = SHARED[isolation]
+    world.stand(machine)
     Cluster.objects.update(shares_soft_cards=True)
     what = world.offering(profile, isolation=isolation)
     world.until_all([world.ask(world.home(name), what) for name in ("Kestrel", "Osprey")], "active")

@@ -1,9 +1,11 @@
 """What every way of handing out slices promises. Drivers are pure: no network, no clock, no Django."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import ClassVar, Protocol
 
+from broker.domain.gpu_models import GpuModelSpec
+from broker.domain.states import Isolation
 from broker.provisioners.kubernetes.inventory import NodeFound
 from broker.provisioners.kubernetes.objects import Node, ResourceSlice
 from broker.provisioners.kubernetes.spec import Ceilings, LeaseSpec, Manifest
@@ -28,6 +30,7 @@ class SliceDriver(Protocol):
 
     name: str
     schedulers: tuple[str, ...]  # that its pods may name
+    uncut: ClassVar[frozenset[Isolation]]  # as what a card is sold that is cut for each lease
 
     def wants(self, lease: LeaseSpec, node: str) -> Wants:
         """Say what the pod on a node asks for, or raise Unfit."""
@@ -43,3 +46,8 @@ class SliceDriver(Protocol):
 
     def inventory(self, nodes: Sequence[Node], slices: Sequence[ResourceSlice]) -> list[NodeFound]:
         """Read what the cluster has to sell."""
+
+
+def profiles_of(models: Iterable[GpuModelSpec]) -> tuple[str, ...]:
+    """Name every MIG profile that a lease could have of any of these models."""
+    return tuple(sorted({each.name for model in models for each in model.sold_as(Isolation.HARDWARE)}))

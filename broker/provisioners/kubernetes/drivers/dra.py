@@ -4,12 +4,13 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from broker.domain.gpu_models import GpuModelSpec
 from broker.domain.states import Isolation
 from broker.provisioners.kubernetes import labels, names
 from broker.provisioners.kubernetes.drivers import gfd
-from broker.provisioners.kubernetes.drivers.base import Unfit, Wants
+from broker.provisioners.kubernetes.drivers.base import Unfit, Wants, profiles_of
 from broker.provisioners.kubernetes.inventory import CardFound, Cut, NodeFound
 from broker.provisioners.kubernetes.objects import Device, Node, ResourceSlice
 from broker.provisioners.kubernetes.spec import Ceilings, LeaseSpec, Manifest, SliceSpec
@@ -24,10 +25,10 @@ class DraDriver:
     """Asks the scheduler, which allocates devices from what nodes publish, counters and all."""
 
     models: tuple[GpuModelSpec, ...]
-    profiles: tuple[str, ...] = ()  # that are sold here: each has a DeviceClass
     extended: bool = False  # pods ask by plain limits, and the scheduler writes the claim
     name: str = "dra"
     schedulers: tuple[str, ...] = ()
+    uncut: ClassVar[frozenset[Isolation]] = frozenset({Isolation.DEVICE, Isolation.HARDWARE})
 
     def wants(self, lease: LeaseSpec, node: str) -> Wants:
         places = lease.slices_on(node)
@@ -44,13 +45,13 @@ class DraDriver:
         return [_claim(lease, rank) for rank in range(len(lease.nodes))]
 
     def quota(self, most: Ceilings) -> dict[str, str]:
-        sold = {class_of(name): most.slices for name in most.profiles if "g." in name}
+        sold = {class_of(name): most.slices for name in profiles_of(self.models)}
         counted = {**sold, CARD_CLASS: most.cards}
         lines = {f"{name}.deviceclass.resource.k8s.io/devices": str(n) for name, n in counted.items()}
         return {**lines, "count/resourceclaims.resource.k8s.io": str(most.pods)}
 
     def cluster_objects(self) -> list[Manifest]:
-        return [_device_class(profile) for profile in sorted(self.profiles)]
+        return [_device_class(profile) for profile in profiles_of(self.models)]
 
     def inventory(self, nodes: Sequence[Node], slices: Sequence[ResourceSlice]) -> list[NodeFound]:
         published: dict[str, list[Device]] = defaultdict(list)
@@ -135,7 +136,7 @@ def _device_class(profile: str) -> Manifest:
 
 
 def _check(isolation: Isolation) -> None:
-    if isolation not in (Isolation.DEVICE, Isolation.HARDWARE):
+    if isolation not in DraDriver.uncut:
         raise Unfit(f"DRA hands out whole cards and MIG slices, not shares of isolation {isolation}")
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import msgspec
 
@@ -35,6 +36,7 @@ class HamiDriver:
     models: tuple[GpuModelSpec, ...]
     name: str = "hami"
     schedulers: tuple[str, ...] = (SCHEDULER,)
+    uncut: ClassVar[frozenset[Isolation]] = frozenset({Isolation.DEVICE, Isolation.HARDWARE, Isolation.SOFT})
 
     def wants(self, lease: LeaseSpec, node: str) -> Wants:
         places = lease.slices_on(node)

@@ -146,6 +146,7 @@ def test_where_mig_is_single_the_product_tells_the_profile() -> None:
     found = read(labels, {"nvidia.com/gpu": "14"})
     assert [len(card.cuts) for card in found.cards] == [7, 7]
     assert {cut.profile for card in found.cards for cut in card.cuts} == {"1g.5gb"}
+    assert {card.asks for card in found.cards} == {"nvidia.com/gpu"}
 
 
 def test_a_single_profile_that_the_model_does_not_have_is_a_problem() -> None:
@@ -161,6 +162,110 @@ def test_replicas_are_shares_of_their_card(strategy: str, isolation: Isolation) 
     found = read({**labels, "gpu.sharing-strategy": strategy}, {"nvidia.com/gpu.shared": "8"})
     assert [card.isolation for card in found.cards] == [isolation] * 2
     assert found.cards[0].cuts == tuple(Cut(start, 2, "quarter") for start in (0, 2, 4, 6))
+
+
+def shared(count: int = 2, replicas: int = 4, **more: str) -> dict[str, str]:
+    labels = gpu("NVIDIA-H100-80GB-HBM3-SHARED", count, 81559, gpu_replicas=str(replicas), **more)
+    return {"gpu.sharing-strategy": "time-slicing", **labels}
+
+
+@pytest.mark.parametrize(
+    ("given", "cuts"), [(8, [4, 4]), (7, [4, 3]), (4, [4]), (1, [1]), (0, [])], ids=lambda told: str(told)
+)
+def test_no_more_replicas_are_sold_than_the_device_plugin_gives(given: int, cuts: list[int]) -> None:
+    found = read(shared(), {"nvidia.com/gpu.shared": str(given)})
+    assert [len(card.cuts) for card in found.cards] == cuts
+    assert found.problems == ()
+
+
+def test_replicas_that_are_called_cards_are_shares_all_the_same_and_are_asked_for_so() -> None:
+    found = read(shared(), {"nvidia.com/gpu": "8"})
+    assert [(card.isolation, len(card.cuts), card.asks) for card in found.cards] == [
+        (Isolation.NONE, 4, "nvidia.com/gpu")
+    ] * 2
+
+
+def test_cards_beside_shared_ones_are_not_sold_for_nobody_can_tell_them_apart() -> None:
+    found = read(shared(), {"nvidia.com/gpu": "1", "nvidia.com/gpu.shared": "4"})
+    assert [(len(card.cuts), card.asks) for card in found.cards] == [(4, "")]
+
+
+MIXED = gpu("NVIDIA-A100-SXM4-80GB", 1, 81920, mig_strategy="mixed")
+SINGLE = gpu("NVIDIA-A100-SXM4-80GB-MIG-1g.10gb", 7, 9728, mig_strategy="single")
+WHOLE = gpu("NVIDIA-H100-80GB-HBM3", 2, 81559)
+IN_DOUBT = {
+    "slices have replicas under their own name": (
+        {**MIXED, "mig-1g.10gb.count": "3", "mig-1g.10gb.replicas": "2"},
+        {"nvidia.com/mig-1g.10gb": "6"},
+        "1g.10gb have replicas",
+    ),
+    "slices have replicas under a name of their own": (
+        MIXED,
+        {"nvidia.com/mig-1g.10gb.shared": "6"},
+        "1g.10gb have replicas",
+    ),
+    "slices are called shared": (
+        {**MIXED, "mig-1g.10gb.me.product": "NVIDIA-A100-SXM4-80GB-MIG-1g.10gb.me-SHARED"},
+        {"nvidia.com/mig-1g.10gb": "6", "nvidia.com/mig-1g.10gb.me": "1"},
+        "1g.10gb+me have replicas",
+    ),
+    "slices are shared in some way": (
+        {**MIXED, "mig-2g.20gb.sharing-strategy": "mps"},
+        {"nvidia.com/mig-2g.20gb": "3"},
+        "2g.20gb have replicas",
+    ),
+    "slices that are called cards have replicas": (
+        {**SINGLE, "gpu.replicas": "2", "gpu.sharing-strategy": "time-slicing"},
+        {"nvidia.com/gpu": "14"},
+        "1g.10gb have replicas",
+    ),
+    "more slices than there are": (
+        {**MIXED, "mig-1g.10gb.count": "3"},
+        {"nvidia.com/mig-1g.10gb": "6"},
+        "more 1g.10gb than 3",
+    ),
+    "more slices that are called cards than there are": (
+        SINGLE,
+        {"nvidia.com/gpu": "14"},
+        "more cards than 7",
+    ),
+    "more cards than there are": (WHOLE, {"nvidia.com/gpu": "8"}, "more cards than 2"),
+    "more replicas than there are": (shared(), {"nvidia.com/gpu.shared": "16"}, "more replicas than 8"),
+    "replicas that no label knows": (
+        WHOLE,
+        {"nvidia.com/gpu": "0", "nvidia.com/gpu.shared": "8"},
+        "more replicas than 0",
+    ),
+    "replicas without a way": (
+        {**WHOLE, "gpu.replicas": "4"},
+        {"nvidia.com/gpu": "8"},
+        "not into how many parts",
+    ),
+    "a way without replicas": (
+        {**WHOLE, "gpu.sharing-strategy": "mps"},
+        {"nvidia.com/gpu": "2"},
+        "not into how many parts",
+    ),
+    "a product that is called shared": (
+        gpu("NVIDIA-H100-80GB-HBM3-SHARED", 2, 81559),
+        {"nvidia.com/gpu": "2"},
+        "not into how many parts",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", IN_DOUBT)
+def test_where_a_card_or_slice_may_be_shared_nothing_is_sold_as_a_wall(case: str) -> None:
+    labels, given, why = IN_DOUBT[case]
+    found = read(labels, given)
+    assert found.cards == ()
+    assert why in found.problems[0]
+
+
+def test_a_slice_that_nobody_shares_is_sold_whatever_its_labels_say_beside() -> None:
+    labels = {**MIXED, "mig-1g.10gb.count": "7", "mig-1g.10gb.replicas": "1"}
+    found = read({**labels, "mig-1g.10gb.sharing-strategy": "none"}, {"nvidia.com/mig-1g.10gb": "7"})
+    assert [len(card.cuts) for card in found.cards] == [7]
 
 
 def test_replicas_that_divide_no_card_we_sell_are_a_problem() -> None:

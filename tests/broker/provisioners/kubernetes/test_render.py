@@ -10,10 +10,14 @@ import pytest
 from broker.domain.states import Isolation, PriceClass
 from broker.domain.workloads import Workload
 from broker.provisioners.kubernetes import labels
+from broker.provisioners.kubernetes.drivers import gfd
 from broker.provisioners.kubernetes.drivers.base import SliceDriver, Unfit
+from broker.provisioners.kubernetes.drivers.dra import class_of
 from broker.provisioners.kubernetes.render.cluster import cluster_objects
 from broker.provisioners.kubernetes.render.lease import anchor, lease_objects, spec_hash
 from broker.provisioners.kubernetes.render.project import project_objects
+from broker.provisioners.kubernetes.spec import LeaseSpec, OfferingSpec
+from tests.broker.domain.fleet import H100
 from tests.broker.provisioners.kubernetes import golden
 from tests.broker.provisioners.kubernetes.restricted import violations
 from tests.broker.provisioners.kubernetes.wanted import (
@@ -22,6 +26,7 @@ from tests.broker.provisioners.kubernetes.wanted import (
     GANG,
     KEY,
     LEASE,
+    MIG,
     PLUGIN,
     PROJECT,
     SHARE,
@@ -190,16 +195,41 @@ def test_a_tenants_own_variable_never_replaces_the_secret_token() -> None:
     assert next(each for each in container["env"] if each["name"] == "JUPYTER_TOKEN")["valueFrom"]
 
 
-def test_a_share_that_is_no_single_replica_is_not_sold() -> None:
-    half = replace(LEASE.slices[0], profile="half", start=0, size=4)
+def asked(lease: LeaseSpec) -> dict[str, str]:
+    (pod,) = pods(rendered(lease))
+    limits = pod["spec"]["containers"][0]["resources"]["limits"]
+    return {name: count for name, count in limits.items() if name.startswith("nvidia.com/")}
+
+
+@pytest.mark.parametrize(("profile", "size"), [("half", 4), ("quarter", 2)])
+def test_a_share_asks_for_one_replica_whatever_part_of_a_card_that_is(profile: str, size: int) -> None:
+    place = replace(LEASE.slices[0], profile=profile, start=0, size=size)
+    assert asked(replace(LEASE, offering=SHARE, slices=(place,))) == {"nvidia.com/gpu.shared": "1"}
+
+
+def test_a_pod_never_asks_for_two_replicas() -> None:
+    places = tuple(replace(LEASE.slices[0], profile="quarter", start=start, size=2) for start in (0, 2))
     with pytest.raises(Unfit, match="one replica"):
-        rendered(replace(LEASE, offering=SHARE, slices=(half,)))
+        rendered(replace(LEASE, offering=SHARE, slices=places))
 
 
-def test_a_share_asks_for_one_replica() -> None:
-    quarter = replace(LEASE.slices[0], profile="quarter", start=2, size=2)
-    (pod,) = pods(rendered(replace(LEASE, offering=SHARE, slices=(quarter,))))
-    assert pod["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu.shared"] == "1"
+@pytest.mark.parametrize("offering", [SHARE, MIG])
+def test_what_a_node_gives_under_another_name_is_asked_for_by_that(offering: OfferingSpec) -> None:
+    place = replace(LEASE.slices[0], asks="nvidia.com/gpu")
+    assert asked(replace(LEASE, offering=offering, slices=(place,))) == {"nvidia.com/gpu": "1"}
+
+
+@pytest.mark.parametrize("name", ["device_plugin", "dra", "dra_extended"])
+def test_every_slice_that_could_be_sold_is_counted_by_its_projects_quota(name: str) -> None:
+    hard = of_kind(EVERYTHING[f"project-{name}"], "ResourceQuota")[0]["spec"]["hard"]
+    for profile in ("1g.10gb", "1g.10gb+me", "3g.40gb", "7g.80gb"):
+        told = gfd.resource_of(profile) if name == "device_plugin" else class_of(profile)
+        assert any(told in line for line in hard), f"no line counts {profile}"
+
+
+def test_every_slice_that_a_claim_could_name_has_a_class() -> None:
+    there = {each["metadata"]["name"] for each in of_kind(EVERYTHING["cluster-dra"], "DeviceClass")}
+    assert {class_of(profile.name) for profile in H100.sold_as(Isolation.HARDWARE)} <= there
 
 
 def test_the_broker_may_do_nothing_by_wildcard_and_never_reads_secrets() -> None:

@@ -11,7 +11,6 @@ from broker.provisioners.kubernetes.drivers.device_plugin import DevicePluginDri
 from broker.provisioners.kubernetes.drivers.dra import DraDriver
 from broker.provisioners.kubernetes.drivers.hami import HamiDriver
 from broker.provisioners.kubernetes.spec import (
-    Ceilings,
     LeaseSpec,
     OfferingSpec,
     ProjectSpec,
@@ -19,16 +18,14 @@ from broker.provisioners.kubernetes.spec import (
     SliceSpec,
     VolumeSpec,
 )
-from tests.broker.domain.fleet import MODELS
+from tests.broker.domain.fleet import H100
 
 PLACED = datetime(2026, 7, 1, 12, tzinfo=UTC)
 CARD = "GPU-5d5ba0d6-d33d-2b2c-524d-9e3d8d2b8a77"
-PROFILES = ("1g.10gb", "3g.40gb")
 PROJECT = ProjectSpec(
     "ten_01m7yacme00000000000000000",
     "prj_01m7yvision000000000000000",
     "acme",
-    Ceilings(profiles=PROFILES),
 )
 MIG = OfferingSpec("H100-80GB", "1g.10gb", Isolation.HARDWARE, PriceClass.ON_DEMAND)
 WHOLE = OfferingSpec("H100-80GB", "card", Isolation.DEVICE, PriceClass.ON_DEMAND)
@@ -70,12 +67,13 @@ EVERY_TEMPLATE = {
     "volume": replace(LEASE, volumes=(VOLUME,)),
     "gang": GANG,
 }
-PLUGIN = DevicePluginDriver(MODELS)
+FLEET = (H100,)
+PLUGIN = DevicePluginDriver(FLEET)
 DRIVERS: dict[str, SliceDriver] = {
     "device_plugin": PLUGIN,
-    "dra": DraDriver(MODELS, PROFILES),
-    "dra_extended": DraDriver(MODELS, PROFILES, extended=True),
-    "hami": HamiDriver(MODELS),
+    "dra": DraDriver(FLEET),
+    "dra_extended": DraDriver(FLEET, extended=True),
+    "hami": HamiDriver(FLEET),
 }
 
 
