@@ -92,6 +92,7 @@ class Observation:
     last_seen: datetime | None = None
     again_in_s: float = 5.0  # when it is worth looking again
     answered: bool = True  # False: nobody knows; made up by whoever asked in vain
+    runs: bool = False  # though not ready: it holds its slices, and `last_seen` is when that was so
     remains: tuple[Remains, ...] = ()  # of what was replaced or shall be, once this has been written down
 
 

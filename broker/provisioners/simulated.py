@@ -109,7 +109,7 @@ class SimulatedProvisioner:
         if pod.ready_at and order.image.startswith("brief/") and pod.ready_at + BRIEF <= now:
             return Observation(Seen.ENDED, "its command is done", last_seen=pod.ready_at + BRIEF)
         if pod.ready_at and pod.ready_at + ILL <= now and (how := _ill(order)):
-            return _ended_badly(order, how, at=pod.ready_at + ILL)
+            return _ended_badly(order, how, at=pod.ready_at + ILL, now=now)
         if pod.ready_at and pod.ready_at <= now:
             return Observation(Seen.READY, "readiness verified")
         return self._progress(order, pod, now)
@@ -158,8 +158,9 @@ def _ill(order: Order) -> str:
     return next((how for beginning, how in ILLS.items() if order.image.startswith(beginning)), "")
 
 
-def _ended_badly(order: Order, how: str, *, at: datetime) -> Observation:
+def _ended_badly(order: Order, how: str, *, at: datetime, now: datetime) -> Observation:
     """A batch is over with its command; everything else is started again and again."""
     if order.workload == BATCH.name:
         return Observation(Seen.ENDED, f"its command failed: {how}", last_seen=at)
-    return Observation(Seen.PENDING, f"the program ended 1 times: {how}; it is started again")
+    text = f"the program ended 1 times: {how}; it is started again"
+    return Observation(Seen.PENDING, text, last_seen=now, runs=True)

@@ -13,7 +13,7 @@ from django.db import transaction
 from django.db.models import Count
 
 from broker.domain.lifecycle import HOLDS_CAPACITY
-from broker.models import Allocation, Lease, Orphan
+from broker.models import Lease, Orphan
 from broker.provisioners.base import Provisioner, Unanswered, order_parts
 from broker.services import clusters
 from tenants.services import audit
@@ -57,12 +57,10 @@ def _registered(cluster_id: str | None, there: Collection[str], now: datetime) -
     with as_sweep():
         rows = Lease.objects.filter(pk__in={lease_id for lease_id, _ in parts.values()})
         books = {pk: (state, newest) for pk, state, newest in rows.values_list("id", "state", "generation")}
-        held = Allocation.objects.filter(lease__in=books, released_at=None)
-        minded = set(held.values_list("lease", "generation"))  # who wants the place back has it taken down
     found = {}
     for name, (lease_id, generation) in parts.items():
         state, newest = books.get(lease_id, ("", -1))
-        if (lease_id, generation) not in minded and (state not in HOLDS_CAPACITY or generation != newest):
+        if state not in HOLDS_CAPACITY or generation != newest:
             found[name] = generation <= newest
     registered = Orphan.objects.filter(cluster=cluster_id)
     registered.exclude(name__in=found).delete()

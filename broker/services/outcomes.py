@@ -3,6 +3,7 @@
 Whoever calls them asked the cluster before, and is told by StaleLease that the row is no longer as it was loaded.
 """
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from django.conf import settings
@@ -18,6 +19,7 @@ from ports import doorbell
 
 LOOK_AGAIN = timedelta(seconds=10)  # and the sweep comes every five: nothing under way waits over 15 s
 REST = timedelta(minutes=4)  # how often an active lease is looked at
+ILL_REST = timedelta(minutes=1)  # and one whose program is not ready
 MOST_PLACES = 12  # that a lease is given before somebody should ask what is the matter with it
 SILENT = timedelta(seconds=45)  # then a lease that never began there tries another cluster
 LOST_AFTER = timedelta(seconds=30)  # how long a node may be silent before its leases end
@@ -49,7 +51,9 @@ def apply(lease: Lease, observation: Observation, now: datetime) -> None:
             stopping.rest(lease, now=now)
         case S.RELEASING, Seen.LOST if lease.volume_id is None and now - lease.at > LOST_AFTER:
             ending.finish(lease, now=now)
-        case S.ACTIVE, Seen.PENDING if not ending.is_over(lease, now - LOST_AFTER):
+        case S.ACTIVE, Seen.PENDING if observation.runs and not ending.is_over(lease, now):
+            _ill(lease, observation, now)
+        case S.ACTIVE, Seen.PENDING if not observation.runs and not ending.is_over(lease, now - LOST_AFTER):
             _unproven(lease, observation, now)
         case S.ACTIVE, _ if ending.is_over(lease, now):
             _expire(lease, observation, now)
@@ -127,10 +131,10 @@ def _expire(lease: Lease, observation: Observation, now: datetime) -> None:
     the cluster can prove that it is gone.
     """
     since = observation.last_seen or lease.seen_at or now
-    if observation.seen == Seen.PENDING:
+    if observation.seen == Seen.PENDING and not observation.runs:
         ending.release(lease, reason=EndReason.EXPIRED, now=now, at=since)
         return
-    if observation.seen == Seen.READY and lease.conditions:  # it was there all along
+    if observation.seen in (Seen.READY, Seen.PENDING) and lease.conditions:  # it was there all along
         _recovered(lease, observation, now)
         lease.conditions = {}
     if observation.seen in (Seen.LOST, Seen.GONE, Seen.REFUSED) and since < (lease.ends_at or now):
@@ -140,8 +144,36 @@ def _expire(lease: Lease, observation: Observation, now: datetime) -> None:
         ending.release(lease, reason=EndReason.EXPIRED, now=now, at=lease.ends_at)
 
 
+def _ill(lease: Lease, observation: Observation, now: datetime) -> None:
+    """Say that its program is not ready. It holds its card all the same, and that is charged."""
+    seen_at = max(observation.last_seen or now, lease.seen_at or lease.at)
+    ill = {str(Condition.DEGRADED): observation.text}
+    changes: dict[str, object] = {
+        "due_at": min(lease.ends_at or now + ILL_REST, now + ILL_REST),
+        "seen_at": seen_at,
+    }
+    _note(lease, **changes, **({} if lease.conditions == ill else {"conditions": ill}))
+    _look_soon(lease, observation, now)
+
+
 def _unproven(lease: Lease, observation: Observation, now: datetime) -> None:
-    """Ask again soon; a silence that outlasts the usual look is told, and what ends in it ends where it began."""
+    """Ask again soon; a silence that outlasts the usual look is told, and what ends in it ends where it began.
+
+    Where its cluster says that nothing of it runs, it is as lost as on a silent node.
+    """
+    if observation.last_seen:
+        last_seen = max(observation.last_seen, lease.seen_at or lease.at)
+        _lost(lease, replace(observation, last_seen=last_seen), now)
+        return
+    if (
+        observation.answered
+        and Condition.UNREACHABLE in lease.conditions
+        and lease.seen_at
+        and now - lease.seen_at > LOST_AFTER
+    ):
+        cause = f"nothing of it ran any longer: {observation.text}"
+        ending.release(lease, reason=EndReason.DEVICE_LOST, now=now, at=lease.seen_at, cause=cause)
+        return
     if (
         lease.seen_at
         and now - lease.seen_at > REST + LOST_AFTER
@@ -194,6 +226,10 @@ def look_again(lease: Lease, observation: Observation, now: datetime) -> None:
     if progress != lease.progress:
         changes["progress"] = progress
     _note(lease, **changes)
+    _look_soon(lease, observation, now)
+
+
+def _look_soon(lease: Lease, observation: Observation, now: datetime) -> None:
     if observation.again_in_s < LOOK_AGAIN.total_seconds():
         doorbell.ring(
             "broker.step", lease.pk, tenant_id=lease.tenant_id, now=now, after_s=observation.again_in_s

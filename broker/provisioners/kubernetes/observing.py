@@ -49,7 +49,13 @@ def observe(pods: Iterable[Pod], *, ranks: int, now: datetime) -> Observation:
     newest = _newest(pods)
     seen = _worst([_look(pod, now) for pod in newest], ranks)
     replaced = [pod for pod in pods if pod not in newest or _will_be_replaced(pod)]
-    remains = tuple(remains_of(pod) for pod in replaced if is_held(pod) and is_over(pod))
+    over = [pod for pod in replaced if is_held(pod) and is_over(pod)]
+    if (
+        seen.seen is Seen.PENDING and not seen.runs
+    ):  # what is made anew did not run since what it replaces ended
+        ends = [end for pod in over if usage(pod) and (end := _last_proof(pod))]
+        seen = replace(seen, last_seen=max(ends, default=None))
+    remains = tuple(map(remains_of, over))
     return replace(seen, remains=remains) if remains else seen
 
 
@@ -101,7 +107,7 @@ def _worst(seen: list[Observation], ranks: int) -> Observation:
     # A command that is done on one node goes on on the others; the lease is over when all are.
     for kind in (Seen.REFUSED, Seen.LOST, Seen.PENDING):
         if found := [each for each in seen if each.seen is kind]:
-            return found[0]
+            return min(found, key=lambda each: each.runs)
     if len(seen) < ranks:
         return Observation(Seen.PENDING, "being made", again_in_s=AGAIN_SOON_S)
     if all(each.seen is Seen.ENDED for each in seen):
@@ -152,11 +158,32 @@ def _look(pod: Pod, now: datetime) -> Observation:
         return Observation(Seen.READY, "readiness verified")
     if not pod.spec.node_name:
         return _unplaced(pod, now)
+    seen = _starting(pod, now)
+    if not _began(pod):
+        return seen
+    return replace(seen, last_seen=now, runs=seen.seen is Seen.PENDING)
+
+
+def _starting(pod: Pod, now: datetime) -> Observation:
     for status in pod.status.container_statuses:
         if status.state.waiting is not None:
             return _waiting(pod, status, now)
     text = "starting" if pod.status.phase == "Running" else "pulling image"
     return Observation(Seen.PENDING, text, again_in_s=AGAIN_SOON_S)
+
+
+def _began(pod: Pod) -> bool:
+    """Tell whether the program of a pod on its node ever began: the node keeps its slices for it from then on.
+
+    Whether it is ready, or ended and waits to be started again, is its own business.
+    """
+    return any(
+        status.state.running
+        or status.state.terminated
+        or status.last_state.terminated
+        or status.restart_count
+        for status in pod.status.container_statuses
+    )
 
 
 def _over(pod: Pod) -> Observation:

@@ -223,7 +223,9 @@ class KubernetesProvisioner:
         seen = observe(found.pods, ranks=len(spec.nodes), now=now)
         if seen.seen is Seen.READY:
             return replace(seen, last_seen=known.at)
-        return replace(seen, again_in_s=TOLD_S) if seen.seen is Seen.PENDING else None
+        if seen.seen is not Seen.PENDING:
+            return None
+        return replace(seen, last_seen=known.at if seen.runs else seen.last_seen, again_in_s=TOLD_S)
 
     def _is_unpaid(self, spec: LeaseSpec, found: Found) -> bool:
         """Tell whether the dead man's switch would come too early, or far too late."""

@@ -115,8 +115,16 @@ def last_moment(lease: Lease, at: datetime) -> datetime:
     if lease.ends_at:  # whoever looks late: nothing after its end is charged
         at = min(at, lease.ends_at)
     if lease.seen_at and Condition.UNREACHABLE in lease.conditions:  # nor after its last proof of life
-        at = min(at, lease.seen_at)
+        return min(at, lease.seen_at)
+    if lease.state == LeaseState.ACTIVE and (silent_since := _silent_since(lease)):
+        at = min(at, max(silent_since, lease.seen_at or lease.at))
     return at
+
+
+def _silent_since(lease: Lease) -> datetime | None:
+    """Return since when nobody hears from a lease's cluster: what it did since then nobody knows."""
+    held = Allocation.objects.filter(lease=lease, released_at=None, leaving_since=None)
+    return held.values_list("gpu__node__cluster__silent_since", flat=True).first()
 
 
 def finish(lease: Lease, *, now: datetime) -> None:

@@ -72,6 +72,8 @@ def extend(lease: Lease, *, more_s: int, actor: Actor, now: datetime) -> Lease:
         after_s=lease.max_duration_s,
     )
     if lease.ends_at:
+        # At once, too: its cluster must hear of it before it ends what it takes for over.
+        doorbell.ring("broker.step", lease.pk, tenant_id=lease.tenant_id, now=now)
         ring_at(lease.ends_at, lease, now=now)
     return lease
 

@@ -7,6 +7,7 @@ from broker.models import Cluster, Lease
 from tests.broker.domain.test_workloads import KEY
 from tests.cluster.behaviours.world import World
 from tests.controlplane.nodes import GpuNode
+from tests.world import fresh
 
 templates = pytest.mark.parametrize("template", TEMPLATES)
 BATCH = {"workload": "batch", "command": "train"}
@@ -61,9 +62,12 @@ def test_a_batch_that_ends_badly_says_how(program: str, world: World) -> None:
 def test_a_session_whose_program_ends_is_started_again_and_stays(program: str, world: World) -> None:
     world.stand(GpuNode(cards=1))
     lease = world.run(world.home(), world.offering(), program)
-    world.until_true(lambda: "started again" in world.progress(lease), "words of a restart")
-    world.note(world.progress(lease))
+    world.until_true(lambda: "started again" in world.ails(lease), "words of a restart")
+    world.wait(600)
+    world.until_true(lambda: "started again" in world.ails(lease), "words of another")
+    world.note(sorted(fresh(lease).conditions))
     world.end(lease)
+    assert world.lasted(lease) >= 600  # it held its card all the time
 
 
 def test_a_batch_over_two_nodes_ends_when_all_of_it_is_done(world: World) -> None:

@@ -277,6 +277,10 @@ class World(ABC):
         """Return what its tenant is told while it is looked at."""
         return str(fresh(lease).progress.get("text", ""))
 
+    def ails(self, lease: Lease) -> str:
+        """Return what its tenant is told is the matter with it."""
+        return " ".join(fresh(lease).conditions.values())
+
     def last_cause(self, lease: Lease, state: str = "") -> str:
         return [step.cause for step in ledger(lease) if state in ("", step.after)][-1]
 
