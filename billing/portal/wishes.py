@@ -14,6 +14,7 @@ from broker.models import Offering
 from broker.services.leases.request import Wanted
 
 PART = re.compile(r"(\d{1,7})\s*(d|day|days|h|hour|hours|min|m|minute|minutes|s)?", re.ASCII)
+AFTER_UNIT = re.compile(r"(?<=[a-z])\s*,")
 SECONDS = {"d": 86_400, "h": 3600, "m": 60, "s": 1}
 FIRST = "8 h"
 YEARS = range(2000, 3000)
@@ -156,11 +157,14 @@ def suggested(request: PageRequest) -> str:
 
 
 def seconds(text: str) -> int | None:
-    """Read a length of time as people write it: 8 h, 90 min, 1 d 12 h; a bare number counts hours."""
-    rest, total, found = text.strip().lower().replace(",", " "), 0, False
+    """Read a length of time as people write it: 8 h, 90 min, 1 d, 12 h; a bare number counts hours.
+
+    A comma between digits is refused: to some it parts a half off, to others thousands.
+    """
+    rest, total, found = AFTER_UNIT.sub(" ", text.strip().lower()), 0, False
     while rest:
         part = PART.match(rest)
-        if part is None:
+        if part is None or (part[2] is None and part[0] != text.strip()):  # 1 000 h, or 8 h 30
             return None
         unit = (part[2] or "h")[0]
         total, found, rest = total + int(part[1]) * SECONDS[unit], True, rest[part.end() :].lstrip()

@@ -265,12 +265,37 @@ def test_starts_of_the_past_become_an_estimate(desk: Desk) -> None:
         ("", None),
         ("x", None),
         ("1.5 h", None),
+        ("0,5 h", None),
+        ("2,5", None),
+        ("1,000 h", None),
+        ("1 , 5 h", None),
+        (",5 h", None),
+        ("1 000 h", None),
+        ("8 h 30", None),
+        ("1 d, 12 h", 129_600),
+        ("2h ,30m", 9000),
         ("-3 h", None),
         ("٣ h", None),
     ],
 )
 def test_a_length_is_read_as_people_write_it(text: str, length: int | None) -> None:
     assert seconds(text) == length
+
+
+def test_going_back_and_asking_for_something_else_shows_the_form_again_with_a_new_key(desk: Desk) -> None:
+    first = desk.post("/launch/", **form(offering(), name="first", key="k1"))
+    assert first.status_code == 302
+    back = desk.post("/launch/", **form(offering(), name="second", command="python x.py", key="k1"))
+    assert back.status_code == 409
+    body = back.content.decode()
+    assert 'value="second"' in body
+    assert "python x.py" in body
+    assert "was launched from this form already" in words(back)
+    [key] = re.findall(r'name="key" value="([^"]+)"', body)
+    assert key != "k1"
+    again = desk.post("/launch/", **form(offering(), name="second", command="python x.py", key=key))
+    assert again.status_code == 302
+    assert [lease.name for lease in leases_of(desk)] == ["first", "second"]
 
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIDtMiVqXvOjvXcR8wHYL4fWGfIuB9pYvQKYsEY6nFTZ9 ada@example"
