@@ -65,11 +65,15 @@ def form(request: PageRequest, asked: QueryDict, *, sent: bool = False) -> HttpR
     if each is None:
         return render(request, "billing/launch_empty.html", {"now": request.now})
     wanted = wish.wanted(each.offering, ZoneInfo(request.tenant.time_zone))
+    reused = False  # whoever went back after a launch and changed the form; the browser still has its old key
     if sent:
         if wish.offering != each.offering.pk:
             wish.errors["offering"] = "Nothing that is sold was chosen. Choose a slice from the list."
-        if not wish.errors and (done := start(request, wanted, wish)):
-            return done
+        try:
+            if not wish.errors and (done := start(request, wanted, wish)):
+                return done
+        except answers.KeyReused:
+            reused = True
     # Keys and variables are not sent with every change of the form: they are judged when it is sent.
     quote = rail.quote(request, each, wanted if sent else replace(wanted, workload="", env={}, ssh_keys=()))
     refused = ""
@@ -99,7 +103,8 @@ def form(request: PageRequest, asked: QueryDict, *, sent: bool = False) -> HttpR
         "may_write": may_write,
         "may_launch": may_write and request.tenant.suspended_at is None,
         "project": request.project,
-        "key": asked.get("key") or ids.secret(),
+        "reused": reused,
+        "key": (not reused and asked.get("key")) or ids.secret(),
         "now": request.now,
         "call": calls.post("/leases", body(request, each, wish, wanted)),
         "call_offerings": calls.get("/offerings?limit=500"),

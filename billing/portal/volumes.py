@@ -34,6 +34,8 @@ def volumes(request: PageRequest) -> HttpResponse:
         form |= {"name": request.POST.get("name", "").strip()[:120], "size": request.POST.get("size", "")[:9]}
         try:
             return make(request, str(form["name"]), str(form["size"]))
+        except answers.KeyReused:  # whoever went back and changed the form; the browser still has its old key
+            form["again"] = True
         except Refused as refusal:
             form |= errors_of(refusal)
     listed = list(there(request.scope)[: SHOWN + 1])
@@ -43,7 +45,7 @@ def volumes(request: PageRequest) -> HttpResponse:
         "gib": sum(each.size_gib for each in listed),
         "room": room(request),
         "form": form,
-        "key": request.POST.get("key") or ids.secret(),
+        "key": ("again" not in form and request.POST.get("key")) or ids.secret(),
         "project": request.project,
         "may_write": may(request, "leases.write"),
         "now": request.now,

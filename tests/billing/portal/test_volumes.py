@@ -32,6 +32,17 @@ def test_one_is_made_however_often_the_button_is_pressed(desk: Desk) -> None:
         assert part in page
 
 
+def test_going_back_and_asking_for_another_shows_the_form_again_with_a_new_key(desk: Desk) -> None:
+    assert desk.post("/volumes/", name="data", size="30", key="k1").status_code == 302
+    back = desk.post("/volumes/", name="more", size="20", key="k1")
+    assert (back.status_code, 'value="more"' in back.content.decode()) == (409, True)
+    assert "A volume was made with this form already" in words(back)
+    [key] = re.findall(r'name="key" value="([^"]+)"', back.content.decode())
+    assert key != "k1"
+    assert desk.post("/volumes/", name="more", size="20", key=key).status_code == 302
+    assert [each.name for each in volumes(desk)] == ["data", "more"]
+
+
 def test_what_is_wrong_stands_beside_its_field(desk: Desk) -> None:
     desk.post("/volumes/", name="data", size="30")
     for form, said in (
