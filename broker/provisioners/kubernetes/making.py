@@ -6,6 +6,7 @@ from broker.provisioners.kubernetes import labels
 from broker.provisioners.kubernetes.drivers.base import SliceDriver
 from broker.provisioners.kubernetes.finding import Found, is_ours
 from broker.provisioners.kubernetes.kinds import CLAIM, ref_of
+from broker.provisioners.kubernetes.lasting import deadlines
 from broker.provisioners.kubernetes.objects import Thing, read
 from broker.provisioners.kubernetes.refusals import Conflict, Missing
 from broker.provisioners.kubernetes.render import access
@@ -61,11 +62,15 @@ def make_children(api: Api, driver: SliceDriver, spec: LeaseSpec, *, anchor_uid:
 def mend(api: Api, driver: SliceDriver, spec: LeaseSpec, found: Found) -> None:
     """Have every child be as we want it again, whoever changed or deleted it.
 
-    A volume's claim that is there stays as it is: it outlives this lease, and we may not change it.
+    A volume's claim that is there stays as it is: it outlives this lease, and we may not change it. A Job counts its
+    time from its own start, before the lease was active, so that it is given no less than was told it since.
     """
     if found.anchor is None:
         return
+    longer = {str(ref): more for ref, more in deadlines(spec, since=found.anchor.metadata.creation_timestamp)}
     for manifest in lease_objects(spec, driver, anchor_uid=found.anchor.metadata.uid):
+        if more := longer.get(str(ref_of(manifest))):
+            manifest["spec"] |= more["spec"]
         there = _there(api, manifest)
         if there is None:
             api.create(manifest, manager=labels.LEASES)

@@ -1,5 +1,6 @@
 """What hangs on a lease is put right, and what outlives it is only looked at."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -40,6 +41,19 @@ def test_a_volumes_claim_that_is_there_is_left_alone_and_all_else_put_right(serv
     assert [each.body["kind"] for each in applied] == [
         kind for kind in OBJECTS if kind != "PersistentVolumeClaim"
     ]
+
+
+@pytest.mark.parametrize(("before", "seconds"), [(timedelta(minutes=20), 8400), (timedelta(), 7200)])
+def test_a_batch_that_is_put_right_keeps_the_time_its_pull_took(
+    serve: Serve, before: timedelta, seconds: int
+) -> None:
+    batch = EVERY_TEMPLATE["batch"]  # paid for two hours from when it was active
+    made = Thing(metadata=Meta(name="anchor", uid="u-anchor", creation_timestamp=batch.placed_at - before))
+    wire = serve(there())
+    mend(wire.api, PLUGIN, batch, Found(anchor_ref(batch), made, ()))
+    (job,) = (each.body for each in wire.asked if each.body and each.body.get("kind") == "Job")
+    assert job["spec"]["activeDeadlineSeconds"] == seconds
+    assert job["spec"]["template"]["spec"]["containers"]
 
 
 def test_a_volumes_claim_that_is_missing_is_made(serve: Serve) -> None:
