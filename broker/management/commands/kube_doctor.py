@@ -11,7 +11,14 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from broker.models import Cluster
 from broker.provisioners.kubernetes.doctor.findings import Finding, Outcome
 from broker.provisioners.kubernetes.doctor.judging import fits
-from broker.provisioners.kubernetes.drivers.choosing import DRIVERS, driver_named
+from broker.provisioners.kubernetes.drivers.base import SliceDriver
+from broker.provisioners.kubernetes.drivers.choosing import (
+    CHOICES,
+    DRIVERS,
+    UnknownOption,
+    driver_named,
+    read_options,
+)
 from broker.provisioners.kubernetes.kubeconfig import Unusable, parse
 from broker.services import examining
 from ports import clock
@@ -34,7 +41,7 @@ class Command(BaseCommand):
         if options["cluster"]:
             findings = examining.of_cluster(named(options["cluster"]), now=now)
         else:
-            driver = driver_named(options["driver"], {}, examining.models())
+            _, driver = read_driver(options)
             findings = examining.of_kubeconfig(read_kubeconfig(options), driver=driver, now=now)
         if options["json"]:
             told = {"fits": fits(findings), "findings": [asdict(each) for each in findings]}
@@ -66,6 +73,24 @@ def add_kubeconfig(parser: CommandParser) -> None:
     parser.add_argument(
         "--driver", choices=sorted(DRIVERS), default="device_plugin", help="how pods ask for slices there"
     )
+    parser.add_argument(
+        "--option",
+        action="append",
+        metavar="NAME=yes|no",
+        help="how that driver works there: "
+        + "; ".join(
+            f"{driver}: {name}, {what}" for driver in CHOICES for name, what in CHOICES[driver].items()
+        ),
+    )
+
+
+def read_driver(options: dict[str, Any]) -> tuple[dict[str, bool], SliceDriver]:
+    """Return how pods ask for slices as it was given, or say what there is instead."""
+    try:
+        chosen = read_options(options["driver"], options["option"] or ())
+    except UnknownOption as error:
+        raise CommandError(f"--option: {error}.") from None
+    return chosen, driver_named(options["driver"], chosen, examining.models())
 
 
 def read_kubeconfig(options: dict[str, Any]) -> dict[str, Any]:

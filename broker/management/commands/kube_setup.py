@@ -14,17 +14,16 @@ import yaml
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import IntegrityError, transaction
 
-from broker.management.commands.kube_doctor import add_kubeconfig, read_kubeconfig
+from broker.management.commands.kube_doctor import add_kubeconfig, read_driver, read_kubeconfig
 from broker.models import our_mark
 from broker.provisioners.base import Unanswered
 from broker.provisioners.kubernetes import removing
 from broker.provisioners.kubernetes.drivers.base import SliceDriver
-from broker.provisioners.kubernetes.drivers.choosing import driver_named
 from broker.provisioners.kubernetes.identity import uid_of
 from broker.provisioners.kubernetes.installing import install, own_kubeconfig
 from broker.provisioners.kubernetes.refusals import Refusal
 from broker.provisioners.kubernetes.transport import Api, Transport
-from broker.services import examining, joining, parting
+from broker.services import joining, parting
 from ports import clock, seal
 from tenants.services.actors import Actor
 from tenants.services.refusals import Invalid
@@ -79,7 +78,7 @@ class Command(BaseCommand):
         except Invalid as wrong:
             raise CommandError(f"--{wrong.field}: {wrong.detail} {wrong.fix.text}") from None
         kubeconfig = read_kubeconfig(options)
-        driver = driver_named(options["driver"], {}, examining.models())
+        chosen, driver = read_driver(options)
         api = Transport(lambda: kubeconfig).within(WITHIN_S)
         if options["remove"]:
             self._remove(api, driver, with_volumes=options["with_volumes"])
@@ -97,7 +96,7 @@ class Command(BaseCommand):
         if options["credentials"]:
             self._write(options["credentials"], narrow)
         if options["register"] and narrow:
-            self._register(narrow, options, way)
+            self._register(narrow, {**options, "driver_options": chosen}, way)
 
     def _remove(self, api: Api, driver: SliceDriver, *, with_volumes: bool) -> None:
         mark = our_mark()
@@ -133,6 +132,7 @@ class Command(BaseCommand):
                 region=options["region"],
                 kubeconfig=narrow,
                 driver=options["driver"],
+                driver_options=options["driver_options"],
                 actor=actor,
                 now=clock.now(),
             )

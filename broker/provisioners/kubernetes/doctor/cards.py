@@ -7,6 +7,8 @@ from broker.provisioners.kubernetes import labels
 from broker.provisioners.kubernetes.doctor.findings import Answer, Check, bad, names, ok, unknown, warn
 from broker.provisioners.kubernetes.doctor.snapshot import Snapshot, Thing, seen
 from broker.provisioners.kubernetes.drivers import gfd
+from broker.provisioners.kubernetes.drivers.dra import class_of
+from broker.provisioners.kubernetes.drivers.dra import text as text_of
 from broker.provisioners.kubernetes.objects import Node
 
 STRATEGY, STATE = "nvidia.com/mig.strategy", "nvidia.com/mig.config.state"
@@ -137,9 +139,20 @@ def _labelled(node: Node) -> dict[str, int]:
 
 
 def _sharing(s: Snapshot) -> Answer:
-    shared = [
-        node for node in gpu_nodes(s) if (found := gfd.read(node.metadata.labels)) and found.replicas > 1
+    told = [(node, gfd.read(node.metadata.labels)) for node in gpu_nodes(s)]
+    walled = [
+        node.metadata.name
+        for node, found in told
+        if found
+        and (found.shared_slices or gfd.shared_profiles(node.status.allocatable) or _single_shared(found))
     ]
+    if walled:
+        return bad(
+            f"MIG slices have replicas on {names(walled)}",
+            "Take MIG out of the device plugin's sharing config: two tenants would get one slice. Nothing is sold"
+            " there until then.",
+        )
+    shared = [node for node, found in told if found and found.shared]
     if not shared:
         return ok("no card is shared by replicas")
     config = _plugin_config(s)
@@ -147,7 +160,8 @@ def _sharing(s: Snapshot) -> Answer:
     if unnamed:
         return warn(
             f"replicas are called {CARD} on {names(unnamed)}",
-            "Set renameByDefault: true in the device plugin's sharing config: a quarter of a card must not look whole.",
+            "Set renameByDefault: true in the device plugin's sharing config: a quarter of a card must not look whole."
+            " They are sold as shares all the same.",
         )
     if config is not None and "failRequestsGreaterThanOne: true" not in config:
         return warn(
@@ -155,6 +169,11 @@ def _sharing(s: Snapshot) -> Answer:
             "Set failRequestsGreaterThanOne: true: two replicas are not twice the compute.",
         )
     return ok(f"shared on {len(shared)} nodes, one replica a pod")
+
+
+def _single_shared(found: gfd.Discovered) -> bool:
+    """Tell whether what calls itself a card is a replica of a slice."""
+    return found.shared and bool(found.slice_profile)
 
 
 def _plugin_config(s: Snapshot) -> str | None:
@@ -242,6 +261,14 @@ def _classes(s: Snapshot) -> Answer:
     if "gpu.nvidia.com" not in there:
         return bad("no DeviceClass gpu.nvidia.com", "NVIDIA's DRA driver brings it: install its chart.")
     ours = sum(name.endswith(labels.DOMAIN) for name in there)
+    published = {text_of(each, "profile") for slice_ in seen(s.slices) for each in slice_.spec.devices} - {""}
+    if lack := sorted(profile for profile in published if class_of(profile) not in there):
+        said = f"no DeviceClass of ours for {names(lack)}, which nodes publish"
+        fix = (
+            "Run `manage.py kube_setup --driver dra` again: it makes one for every profile of every model we know;"
+            " others are not sold."
+        )
+        return warn(said, fix) if ours else bad(said, fix)
     return ok(f"NVIDIA's, and {ours} of ours")
 
 

@@ -64,15 +64,15 @@ class DraDriver:
     def _node(self, name: str, devices: list[Device]) -> NodeFound:
         cards, problems = [], []
         for index, device in enumerate(_whole_cards(devices)):
-            product = _text(device, "productName").removeprefix("NVIDIA ").replace(" ", "-")
+            product = text(device, "productName").removeprefix("NVIDIA ").replace(" ", "-")
             model = gfd.model_like(product, _mebibytes(device), self.models)
             if model is None:
                 problems.append(
                     f"the card {device.name} is a {product}, no model we know; add it to the file"
                 )
                 continue
-            uuid = _text(device, "uuid")
-            cuttable = any(_text(each, "parentUUID") == uuid for each in devices)
+            uuid = text(device, "uuid")
+            cuttable = any(text(each, "parentUUID") == uuid for each in devices)
             cuts = () if cuttable else (Cut(0, model.grid, model.whole.name),)
             isolation = Isolation.HARDWARE if cuttable else Isolation.DEVICE
             cards.append(CardFound(index, uuid, model.name, isolation, cuts))
@@ -147,11 +147,11 @@ def _plain(text: str) -> str:
 
 
 def _whole_cards(devices: list[Device]) -> list[Device]:
-    whole = (device for device in devices if _text(device, "type") == "gpu")
+    whole = (device for device in devices if text(device, "type") == "gpu")
     return sorted(whole, key=lambda device: device.name)
 
 
-def _text(device: Device, name: str) -> str:
+def text(device: Device, name: str) -> str:
     found = device.attributes.get(name) or device.attributes.get(f"{DRIVER}/{name}")
     return (found.string or "") if found else ""
 

@@ -1,8 +1,10 @@
 """Which driver a cluster has, and what people may say of how it works there."""
 
 import pytest
+from django.core.management.base import CommandError
 
 from broker.domain.states import Isolation
+from broker.management.commands.kube_doctor import read_driver
 from broker.provisioners.kubernetes.drivers.choosing import (
     CHOICES,
     DRIVERS,
@@ -62,3 +64,11 @@ def test_no_driver_sells_uncut_cards_as_what_it_cannot_ask_for() -> None:
         "hami": {Isolation.DEVICE, Isolation.HARDWARE, Isolation.SOFT},
     }
     assert sold_uncut("") == frozenset(Isolation)
+
+
+def test_the_commands_take_options_and_say_what_there_is_instead() -> None:
+    chosen, driver = read_driver({"driver": "dra", "option": ["extended=yes"]})
+    assert (chosen, driver.name) == ({"extended": True}, "dra")
+    assert read_driver({"driver": "device_plugin", "option": None})[0] == {}
+    with pytest.raises(CommandError, match="--option: the driver hami has no option 'cores'; it has none"):
+        read_driver({"driver": "hami", "option": ["cores=yes"]})

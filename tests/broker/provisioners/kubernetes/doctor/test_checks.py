@@ -26,11 +26,15 @@ from tests.broker.provisioners.kubernetes.doctor.healthy import (
     thing,
     with_nodes,
 )
+from tests.controlplane.devices import published
 from tests.controlplane.nodes import L40S, GpuNode
 
 OK, WARN, BAD, UNKNOWN = Outcome.OK, Outcome.WARN, Outcome.BAD, Outcome.UNKNOWN
 SHARED = GpuNode(replicas=4, sharing="time-slicing")
 CUT = GpuNode(cut=1, mig={"1g.10gb": 7})
+SINGLE = GpuNode(cards=1, cut=1, mig={"1g.10gb": 7}, strategy="single")
+MIG = [msgspec.convert(each, ResourceSlice) for each in published("gpu-1")]
+OURS = thing("mig-1g.10gb.gpubroker.dev")
 PUBLISHED = msgspec.convert(
     {"metadata": {"name": "s"}, "spec": {"driver": "gpu.nvidia.com", "nodeName": "gpu-1"}}, ResourceSlice
 )
@@ -176,6 +180,10 @@ TABLE: list[tuple[str, Snapshot, Outcome, str]] = [
         OK,
         "one replica",
     ),
+    ("sharing", with_nodes(node(what=replace(CUT, replicas=2, sharing="mps"))), BAD, "replicas on gpu-1"),
+    ("sharing", with_nodes(node(what=replace(CUT, replicas=2, renamed=False))), BAD, "replicas on gpu-1"),
+    ("sharing", with_nodes(node(what=replace(SINGLE, replicas=2, renamed=False))), BAD, "replicas on gpu-1"),
+    ("sharing", with_nodes(node(what=CUT)), OK, "no card is shared"),
     ("resource-names", changed(slices=[PUBLISHED], device_classes=[DRA]), BAD, "nvidia.com/gpu is given"),
     ("resource-names", changed(device_classes=[DRA]), OK, "one giver"),
     ("mig-layouts", changed(config_maps=[METRICS]), WARN, "gpu-1"),
@@ -185,6 +193,13 @@ TABLE: list[tuple[str, Snapshot, Outcome, str]] = [
     ("dra-driver", changed(driver="dra"), BAD, "no ResourceSlices"),
     ("dra-driver", changed(driver="dra", groups=GROUPS - {"resource.k8s.io/v1"}), BAD, "not served"),
     ("dra-driver", changed(driver="dra", slices=[PUBLISHED]), OK, "1 nodes"),
+    ("device-classes", changed(driver="dra", slices=MIG, device_classes=[DRA]), BAD, "of ours for 1g.10gb"),
+    (
+        "device-classes",
+        changed(driver="dra", slices=MIG, device_classes=[DRA, OURS]),
+        WARN,
+        "of ours for 1g.20gb",
+    ),
     ("device-classes", changed(driver="dra"), BAD, "gpu.nvidia.com"),
     (
         "device-classes",

@@ -1,0 +1,153 @@
+"""Every way to give slices, through the product's own path: kube_setup, the agent's inventory, an offering, a lease."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import pytest
+import yaml
+from cryptography.fernet import Fernet
+from django.core.management import call_command
+
+from broker.models import Cluster, Gpu, Offering
+from broker.provisioners.kubernetes.drivers.dra import DraDriver
+from broker.services import catalogue, clusters
+from broker.services.following import Agent
+from ports import clock
+from tests.broker.domain.fleet import MODELS
+from tests.cluster.installed import close
+from tests.cluster.test_product import Installation
+from tests.cluster.test_product import life as life
+from tests.controlplane import devices
+from tests.controlplane.api import Object
+from tests.controlplane.nodes import GpuNode, Nodes
+from tests.controlplane.plane import ADMINISTRATORS, ControlPlane
+from tests.world import MODEL, REGION, Life, fresh, home
+
+SEEN_WITHIN_S = 60
+CLAIMS = "/apis/resource.k8s.io/v1/resourceclaims"
+
+
+@dataclass(frozen=True)
+class Way:
+    """A machine, what an administrator says of it, what is sold there, and what a pod asks for then."""
+
+    name: str
+    machine: GpuNode
+    profile: str
+    limits: dict[str, str]
+    isolation: str = "hardware"
+    setup: dict[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+HALVES = GpuNode(cards=1, replicas=2, sharing="time-slicing")
+SINGLE = GpuNode(cards=1, cut=1, mig={"1g.10gb": 7}, strategy="single")
+WAYS = [
+    Way("claims", GpuNode(cards=0), "1g.10gb", {}, setup={"driver": "dra"}),
+    Way(
+        "plain limits",
+        GpuNode(cards=0),
+        "3g.40gb",
+        {"nvidia.com/mig-3g.40gb": "1"},
+        setup={"driver": "dra", "option": ["extended=yes"]},
+    ),
+    Way("halves", HALVES, "half", {"nvidia.com/gpu.shared": "1"}, "none"),
+    Way(
+        "halves called cards",
+        GpuNode(cards=1, replicas=2, sharing="mps", renamed=False),
+        "half",
+        {"nvidia.com/gpu": "1"},
+        "soft",
+    ),
+    Way("slices called cards", SINGLE, "1g.10gb", {"nvidia.com/gpu": "1"}),
+]
+Join = Callable[[Way], "Joined"]
+
+
+class Joined(Installation):
+    """A cluster that joined by nothing but the command, and is followed by its agent."""
+
+    def __init__(self, plane: ControlPlane, nodes: Nodes, life: Life, way: Way, file: Path) -> None:
+        self.plane, self.life, self.ended = plane, life, Event()
+        self.node = nodes.add(way.machine)
+        if way.setup:
+            devices.publish(plane.api, self.node)
+        catalogue.load_gpu_models()
+        file.write_text(yaml.safe_dump(plane.kubeconfig("admin", ADMINISTRATORS)))
+        call_command(
+            "kube_setup",
+            kubeconfig=file,
+            register=self.node,
+            region=REGION,
+            image="gpubroker:1",
+            **way.setup,
+        )
+        self.cluster = Cluster.objects.get(name=self.node)
+        self.agent = Agent(self.cluster)
+        self.agent.start(lambda: not self.ended.is_set())
+        end = clock.monotonic() + SEEN_WITHIN_S
+        while not self.cards():
+            assert clock.monotonic() < end, "its cards never became inventory"
+            life.clock.at = datetime.now(UTC)
+            self.agent.turn(0.05)
+        catalogue.derive_offerings(now=life.now)
+        Offering.objects.update(state="published")
+        self.home = home()
+
+    def cards(self) -> list[Gpu]:
+        return list(Gpu.objects.filter(node__cluster=self.cluster, node__name=self.node))
+
+    def claims(self) -> list[Object]:
+        """Return the claims of our project, whoever wrote them."""
+        spaces = {pod["metadata"]["namespace"] for pod in self.ours("/api/v1/pods")}
+        return [each for each in self.plane.api.items(CLAIMS) if each["metadata"]["namespace"] in spaces]
+
+
+@pytest.fixture
+def join(
+    control_plane: ControlPlane, gpu_nodes: Nodes, life: Life, settings: Any, tmp_path: Path
+) -> Iterator[Join]:
+    settings.CREDENTIAL_KEYS = Fernet.generate_key().decode()
+    made: list[Joined] = []
+
+    def join(way: Way) -> Joined:
+        made.append(Joined(control_plane, gpu_nodes, life, way, tmp_path / "admin.yaml"))
+        return made[-1]
+
+    yield join
+    clusters._of_cluster.cache_clear()
+    for each in made:
+        each.ended.set()
+        close(control_plane.api, f"gpubroker.dev/project={each.home.project.pk}")
+        devices.withdraw(control_plane.api, each.node)
+    for manifest in DraDriver(MODELS).cluster_objects():
+        path = control_plane.api.path(manifest)
+        if control_plane.api.find(path):
+            control_plane.api.delete(path)
+
+
+@pytest.mark.parametrize("way", WAYS, ids=str)
+def test_what_is_sold_can_be_had(way: Way, join: Join) -> None:
+    joined = join(way)
+    what = Offering.objects.get(
+        gpu_model=MODEL, profile=way.profile, isolation=way.isolation, price_class="on_demand"
+    )
+    lease = joined.life.ask(joined.home, what, image="registry.example/acts:pull-0s")
+    lease = joined.until(lease, "active")
+    (pod,) = joined.ours("/api/v1/pods")
+    assert pod["spec"]["nodeName"] == joined.node
+    limits = pod["spec"]["containers"][0]["resources"].get("limits", {})
+    assert {name: count for name, count in limits.items() if name.startswith("nvidia.com/")} == way.limits
+    if way.setup:
+        (claim,) = joined.claims()
+        (result,) = claim["status"]["allocation"]["devices"]["results"]
+        assert result["pool"] == joined.node
+        assert "-mig-" in result["device"]
+    joined.life.release(lease)
+    assert joined.until(fresh(lease), "released").active_at is not None
