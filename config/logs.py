@@ -1,4 +1,7 @@
-"""Logs are JSON lines with the request's and the lease's id, so that one story can be followed by grep."""
+"""Logs are JSON lines with the request's and the lease's id, so that one story can be followed by grep.
+
+A request's id goes with what it rings for: from the answer's X-Request-ID to every step its lease takes by itself.
+"""
 
 from typing import Any
 
@@ -35,5 +38,10 @@ LOGGING: dict[str, Any] = {
     },
     "handlers": {"out": {"class": "logging.StreamHandler", "formatter": "json"}},
     "root": {"handlers": ["out"], "level": operator.log_level},
-    "loggers": {"django.request": {"level": "ERROR"}, "celery": {"level": "WARNING"}},
+    "loggers": {
+        "django.request": {"level": "ERROR"},
+        "celery": {"level": "WARNING"},
+        # What a task raised is said by ports/doorbell.py, with the lease that it was about.
+        "celery.app.trace": {"level": "CRITICAL"},
+    },
 }

@@ -6,27 +6,32 @@ from datetime import datetime, timedelta
 from functools import wraps
 from typing import Any, TypeVar, cast
 
-from celery import current_app, shared_task
+import structlog
+from celery import current_app, current_task, shared_task
 from django.db import connection
 from kombu.exceptions import OperationalError
 
 from ports import database
 
+log = structlog.get_logger(__name__)
 CHANNEL = "gpubroker_doorbell"
+# What the logs call the row that a task looks at, by the beginning of its id.
+CALLED = {"lse": "lease_id", "vol": "volume_id", "pay": "payment_id"}
 Answer = TypeVar("Answer", bound=Callable[..., Any])
 
 # One statement per ring: the NOTIFY is delivered at commit, so the relay never wakes for a rolled-back hint.
 RING = """
 WITH rung AS (
-  INSERT INTO ports_ring (task, subject, tenant_id, at) VALUES (%s, %s, %s, %s)
+  INSERT INTO ports_ring (task, subject, tenant_id, at, request_id) VALUES (%s, %s, %s, %s, %s)
 )
 SELECT pg_notify(%s, '')
 """
 
 
 def _write(task: str, subject: str, tenant_id: str, now: datetime) -> None:
+    request_id = structlog.contextvars.get_contextvars().get("request_id", "")
     with database.prepared() as cursor:
-        cursor.execute(RING, [task, subject, tenant_id, now, CHANNEL])
+        cursor.execute(RING, [task, subject, tenant_id, now, request_id, CHANNEL])
 
 
 _ring: Callable[[str, str, str, datetime], None] = _write
@@ -46,28 +51,43 @@ def is_rung(task: str, subject: str) -> bool:
         return bool(cursor.fetchone()[0])
 
 
-def send(task: str, subject: str, tenant_id: str) -> None:
+def send(task: str, subject: str, tenant_id: str, *, request_id: str = "") -> None:
     """Hand one hint to Celery by name; raises kombu's OperationalError when Valkey is away."""
-    current_app.send_task(task, args=[subject, tenant_id] if tenant_id else [subject], retry=False)
+    args, headers = [subject, tenant_id] if tenant_id else [subject], {"request_id": request_id}
+    current_app.send_task(task, args=args, retry=False, headers=headers if request_id else None)
 
 
 def answering(task: str) -> Callable[[Answer], Answer]:
     """Make a function what is run when this task is rung for.
 
     A worker keeps its connection to PostgreSQL from one task to the next: to make one costs more than most tasks.
-    Each task begins by having it looked at, as a web request does.
+    Each task begins by having it looked at, as a web request does. Whatever is logged on the way names the task, the
+    row it is about and the request that rang for it, and so does what went wrong, which Celery itself leaves unsaid.
     """
 
     def made(answer: Answer) -> Answer:
         @wraps(answer)
         def run(*subject: Any, **more: Any) -> Any:
-            if not connection.in_atomic_block:  # a test's, that calls it as a function
-                connection.close_if_unusable_or_obsolete()
-            return answer(*subject, **more)
+            with structlog.contextvars.bound_contextvars(task=task, **_story(*subject)):
+                try:
+                    if not connection.in_atomic_block:  # a test's, that calls it as a function
+                        connection.close_if_unusable_or_obsolete()
+                    return answer(*subject, **more)
+                except Exception:
+                    log.exception("task failed")
+                    raise
 
         return cast(Answer, shared_task(name=task)(run))
 
     return made
+
+
+def _story(subject: str = "", tenant_id: str = "", *_: Any) -> dict[str, str]:
+    """Return what tells this run of a task from others, as the logs name it."""
+    told = {CALLED.get(subject.partition("_")[0], "subject"): subject, "tenant_id": tenant_id}
+    if current_task:
+        told["request_id"] = (current_task.request.headers or {}).get("request_id", "")
+    return {name: value for name, value in told.items() if value}
 
 
 def reachable() -> bool:

@@ -9,6 +9,8 @@ class Ring(models.Model):
     task = models.CharField(max_length=80)
     subject = models.CharField(max_length=80)
     tenant_id = models.CharField(max_length=40, blank=True, default="")
+    # Which request set it off, for whoever follows a story through the logs.
+    request_id = models.CharField(max_length=64, blank=True, default="", db_default="")
     at = models.DateTimeField()
     claimed_until = models.DateTimeField(null=True)
 

@@ -15,7 +15,7 @@ CLAIM_SQL = """
 UPDATE ports_ring SET claimed_until = %(until)s WHERE id IN (
   SELECT id FROM ports_ring WHERE at <= %(now)s AND (claimed_until IS NULL OR claimed_until < %(now)s)
    ORDER BY at, id LIMIT %(batch)s FOR NO KEY UPDATE SKIP LOCKED)
-RETURNING at, id, task, subject, tenant_id
+RETURNING at, id, task, subject, tenant_id, request_id
 """
 
 
@@ -25,13 +25,16 @@ def relay(*, now: datetime) -> int:
         cursor.execute(CLAIM_SQL, {"now": now, "until": now + CLAIM, "batch": BATCH})
         rows = sorted(cursor.fetchall())
     hints: dict[tuple[str, str, str], list[int]] = {}
-    for _, number, *hint in rows:
-        # Several rings for one thing in one batch say the same: one look is enough.
-        hints.setdefault((hint[0], hint[1], hint[2]), []).append(number)
+    asked: dict[tuple[str, str, str], dict[str, str]] = {}
+    for _, number, task, subject, tenant_id, request_id in rows:
+        # Several rings for one thing in one batch say the same: one look is enough, and one request to name.
+        hints.setdefault((task, subject, tenant_id), []).append(number)
+        if request_id:
+            asked.setdefault((task, subject, tenant_id), {"request_id": request_id})
     sent: list[int] = []
     try:
         for each, numbers in hints.items():
-            doorbell.send(*each)
+            doorbell.send(*each, **asked.get(each, {}))
             sent += numbers
     except OperationalError:
         # Nothing is lost: whoever comes next, soon or after a restart, finds them unclaimed.

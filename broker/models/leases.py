@@ -11,6 +11,7 @@ from broker.domain.states import EndReason, LeaseState
 from broker.models.keys import ID_LENGTH, lease_id
 from broker.models.moving import move
 from broker.models.offerings import Offering
+from broker.models.telling import tell
 from broker.models.transitions import Transition
 from broker.models.volumes import Volume
 from tenants.models import Project
@@ -151,6 +152,8 @@ class Lease(TenantOwned):
         for name, value in fields.items():
             setattr(self, name, value)
         self.version += 1
+        for step in steps:
+            tell(self.pk, self.tenant_id, before=step.before, after=step.after, reason=reason)
 
     def _steps(
         self, states: Sequence[LeaseState], *, at: datetime, actor: Actor, reason: EndReason, cause: str

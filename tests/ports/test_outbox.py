@@ -4,6 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+import structlog
 from celery import current_app
 from django.db import transaction
 from kombu.exceptions import OperationalError
@@ -101,6 +102,17 @@ def test_a_message_carries_ids_and_nothing_else(monkeypatch: pytest.MonkeyPatch)
         ("broker.serve", ["pool"]),
     ]
     assert not any(rest["retry"] for _, rest in messages)
+
+
+def test_a_request_is_named_to_whoever_does_what_it_rang_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    messages: list[Any] = []
+    monkeypatch.setattr(current_app, "send_task", lambda name, **rest: messages.append(rest["headers"]))
+    doorbell.ring("broker.serve", "pool", now=NOW)
+    with structlog.contextvars.bound_contextvars(request_id="req_1"):
+        doorbell.ring("broker.step", "lse_1", tenant_id="ten_1", now=NOW)
+        doorbell.ring("broker.step", "lse_1", tenant_id="ten_1", now=NOW)
+    assert relay(now=NOW) == 3
+    assert messages == [None, {"request_id": "req_1"}]
 
 
 def test_a_listener_hears_instead_of_the_outbox_until_its_block_ends() -> None:

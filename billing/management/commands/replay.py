@@ -10,11 +10,13 @@ from django.test.utils import override_settings
 
 from billing.services import closing, rating
 from billing.services.replay import drive, page, report, trace, world
+from broker.models.telling import untold
 from broker.services import reconcile
 from broker.services.catalogue import specs
 from ports import clock, ids
 
 LONGEST_LEASE_H = 24 * 366  # the trace has leases of months
+MOST_CARDS = 10_000
 AT_ONCE = 10**9  # the trace knows no pull or start times
 
 
@@ -40,6 +42,7 @@ class Command(BaseCommand):
             with (
                 override_settings(MAX_LEASE_HOURS=LONGEST_LEASE_H, SIMULATED_SPEED=AT_ONCE),
                 ids.counted(options["seed"]),
+                untold(),
             ):
                 stage = world.build(model=model, cards=cards, tenant_count=options["tenants"])
                 run = drive.Run(stage, options["seed"], lambda now: self._close(now))
@@ -53,11 +56,15 @@ class Command(BaseCommand):
 
     def _fleet(self, text: str) -> tuple[int, str]:
         cards, _, model = text.partition("x")
-        if not cards.isdigit() or not 1 <= int(cards) <= 10_000 or model not in specs():
+        count = (
+            int(cards) if cards.isascii() and cards.isdigit() and len(cards) <= len(str(MOST_CARDS)) else 0
+        )
+        if not 1 <= count <= MOST_CARDS or model not in world.models():
             raise CommandError(
-                f"--fleet wants <cards>x<model>, such as 64xH100-80GB; models: {', '.join(specs())}."
+                f"--fleet wants <cards>x<model>, such as 64xH100-80GB, of 1 to {MOST_CARDS:,} cards; models with"
+                f" a list price: {', '.join(world.models())}."
             )
-        return int(cards), model
+        return count, model
 
     def _close(self, now: Any) -> None:
         reconcile.look_at_active(now=now)

@@ -8,6 +8,7 @@ from django.contrib.auth.hashers import make_password
 from django.core.management.base import BaseCommand
 
 from billing.services.showcase import months, people, prices, racks, story
+from broker.models.telling import untold
 from ports import clock, ids
 from tenants.models import User
 from tenants.services import tokens
@@ -41,15 +42,16 @@ class Command(BaseCommand):
         kestrel = people.kestrel(hashed, now=then)
         tern = people.neighbour("Tern Robotics", "tern.example", hashed, now=then)
         fjord = people.neighbour("Fjord Climate", "fjord.example", hashed, now=then)
-        story.live_through(
-            [
-                *story.kestrel_plans(kestrel, now=now, days=DAYS - 1),
-                *story.kestrel_now(kestrel, now=now),
-                *story.neighbour_plans(tern, now=now, seed="tern", live=38, gang=6),
-                *story.neighbour_plans(fjord, now=now, seed="fjord", live=26, gang=5),
-            ],
-            until=now,
-        )
+        with untold():
+            story.live_through(
+                [
+                    *story.kestrel_plans(kestrel, now=now, days=DAYS - 1),
+                    *story.kestrel_now(kestrel, now=now),
+                    *story.neighbour_plans(tern, now=now, seed="tern", live=38, gang=6),
+                    *story.neighbour_plans(fjord, now=now, seed="fjord", live=26, gang=5),
+                ],
+                until=now,
+            )
         months.close_and_draft(now=now)
         with as_tenant(kestrel.tenant.pk):
             _, token = tokens.issue(

@@ -4,6 +4,7 @@ from django.db.backends.postgresql.psycopg_any import Jsonb
 
 from broker.domain.states import LeaseState
 from broker.models import Lease
+from broker.models.telling import tell
 from ports import database
 from tenants.services.actors import Actor
 
@@ -63,3 +64,4 @@ def open_queued(lease: Lease, *, actor: Actor) -> None:
             },
         )
     lease._state.adding, lease._state.db = False, "default"
+    tell(lease.pk, lease.tenant_id, before="", after=lease.state)
