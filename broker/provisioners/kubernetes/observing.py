@@ -11,8 +11,16 @@ from broker.provisioners.kubernetes.objects import ContainerStatus, Pod, Termina
 PATIENCE = timedelta(seconds=120)  # with an image that cannot be pulled: a registry may stumble
 UNPLACED = timedelta(seconds=45)  # then the broker's books and the node disagree
 HOPELESS = ("InvalidImageName", "ErrImageNeverPull")  # no second try will help
-NOT_PULLED = ("ErrImagePull", "ImagePullBackOff", "RegistryUnavailable", "ImageInspectError")
+NOT_PULLED = (
+    "ErrImagePull",
+    "ImagePullBackOff",
+    "RegistryUnavailable",
+    "ImageInspectError",
+    "SignatureValidationFailed",
+)
 NOT_MADE = ("CreateContainerConfigError", "CreateContainerError", "RunContainerError")
+NOT_STARTED = ("StartError", "ContainerCannotRun")
+UNDER_WAY = ("", "ContainerCreating", "PodInitializing")
 # What kubelets and controllers say of a pod that they ended, in a tenant's words.
 TAKEN = {
     "Evicted": "its node ran short and evicted it",
@@ -29,6 +37,7 @@ TAKEN = {
     "UnexpectedAdmissionError": "its node could not hand out the slice",
 }
 OVER = ("Succeeded", "Failed")
+NO_START = "the container cannot be started"
 DONE = "its command is done"
 AGAIN_SOON_S, AGAIN_LATER_S = 1.0, 5.0
 LONGEST = 300
@@ -168,6 +177,9 @@ def _starting(pod: Pod, now: datetime) -> Observation:
     for status in pod.status.container_statuses:
         if status.state.waiting is not None:
             return _waiting(pod, status, now)
+        ended = status.state.terminated
+        if ended is not None and ended.reason in NOT_STARTED:
+            return Observation(Seen.PENDING, _with(NO_START, ended.message.strip()), again_in_s=AGAIN_SOON_S)
     text = "starting" if pod.status.phase == "Running" else "pulling image"
     return Observation(Seen.PENDING, text, again_in_s=AGAIN_SOON_S)
 
@@ -225,11 +237,18 @@ def _waiting(pod: Pod, status: ContainerStatus, now: datetime) -> Observation:
         return _patiently(text, tried)
     if reason in NOT_MADE:
         return _patiently(_with("the container cannot be made", message), tried)
+    if reason in NOT_STARTED:
+        return _patiently(_with(NO_START, message), tried)
     if reason == "CrashLoopBackOff":
         last = status.last_state.terminated
+        if last and last.reason in NOT_STARTED:
+            return Observation(Seen.PENDING, _with(NO_START, last.message.strip()), again_in_s=AGAIN_LATER_S)
         why = f": {_exit(last)}" if last else ""
         text = f"the program ended {status.restart_count} times{why}; it is started again"
         return Observation(Seen.PENDING, text[:LONGEST], again_in_s=AGAIN_LATER_S)
+    if reason not in UNDER_WAY:
+        text = _with(f"its container waits ({reason})", message)
+        return Observation(Seen.PENDING, text, again_in_s=AGAIN_LATER_S)
     return Observation(Seen.PENDING, "pulling image", again_in_s=AGAIN_SOON_S)
 
 

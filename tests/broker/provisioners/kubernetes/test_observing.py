@@ -118,6 +118,31 @@ def test_a_container_that_cannot_be_made_is_refused_after_patience() -> None:
     assert look(broken, now=LATE)[0] is Seen.REFUSED
 
 
+def test_an_image_whose_signature_is_not_valid_is_refused_after_patience() -> None:
+    unsigned = waiting("SignatureValidationFailed", "no signature")
+    assert look(unsigned) == (Seen.PENDING, "the image acme/solver:1 cannot be pulled: no signature")
+    assert look(unsigned, now=LATE)[0] is Seen.REFUSED
+
+
+@pytest.mark.parametrize("reason", ["StartError", "ContainerCannotRun"])
+def test_a_program_that_cannot_be_started_is_not_told_as_a_pull(reason: str) -> None:
+    said = {"exitCode": 128, "reason": reason, "message": 'exec: "trian": not found\n'}
+    text = 'the container cannot be started: exec: "trian": not found'
+    ended = pod("Running", containerStatuses=container(terminated=said))
+    assert look(ended) == (Seen.PENDING, text)
+    again = waiting("CrashLoopBackOff", restarts=2, last={"terminated": said})
+    assert look(again, now=LATE) == (Seen.PENDING, text)
+    assert look(waiting(reason, "no such file"))[0] is Seen.PENDING
+    assert look(waiting(reason, "no such file"), now=LATE)[0] is Seen.REFUSED
+
+
+def test_a_container_that_waits_for_what_nobody_foresaw_says_for_what() -> None:
+    assert look(waiting("MoonPhase", "not full")) == (
+        Seen.PENDING,
+        "its container waits (MoonPhase): not full",
+    )
+
+
 def test_a_program_that_ends_again_and_again_is_the_tenants_own() -> None:
     last = {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}
     seen, text = look(waiting("CrashLoopBackOff", restarts=3, last=last))
