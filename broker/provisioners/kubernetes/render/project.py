@@ -1,6 +1,7 @@
 """What a project has in a cluster before its first lease: a namespace with walls, ceilings, a powerless account."""
 
 from collections.abc import Collection
+from ipaddress import IPv4Network, IPv6Address
 
 from broker.provisioners.kubernetes import labels, names
 from broker.provisioners.kubernetes.drivers.base import SliceDriver
@@ -16,7 +17,18 @@ NOT_THE_INTERNET = (
     "172.16.0.0/12",
     "192.168.0.0/16",
 )
-NOT_THE_INTERNET_V6 = ("::1/128", "fc00::/7", "fe80::/10")
+# And by NAT64: the same places as IPv6 writes them, and all of the prefix that is for local use.
+NAT64 = 0x64_FF9B << 96
+NOT_THE_INTERNET_V6 = (
+    "::1/128",
+    "64:ff9b:1::/48",
+    "fc00::/7",
+    "fe80::/10",
+    *(
+        f"{IPv6Address(NAT64 | int(block.network_address))}/{96 + block.prefixlen}"
+        for block in map(IPv4Network, NOT_THE_INTERNET)
+    ),
+)
 DNS_PORT = 53
 
 

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from ipaddress import ip_address, ip_network
 from typing import Any
 
 import kubernetes_validate
@@ -62,6 +63,26 @@ def test_where_people_do_not_come_in_a_project_is_closed() -> None:
     policies = of_kind(project_objects(PROJECT, PLUGIN), "NetworkPolicy")
     assert [each["spec"].get("ingress", []) for each in policies] == [[], [], []]
     assert all("Ingress" in each["spec"]["policyTypes"] for each in policies if "egress" not in each["spec"])
+
+
+def test_nobodys_private_network_is_reached_by_either_kind_of_address() -> None:
+    policies = of_kind(project_objects(PROJECT, PLUGIN), "NetworkPolicy")
+    (egress,) = (each["spec"]["egress"] for each in policies if each["metadata"]["name"] == "gpub-egress")
+    blocks = [each["ipBlock"] for rule in egress for each in rule["to"] if "ipBlock" in each]
+
+    def is_open(address: str) -> bool:
+        where = ip_address(address)
+        return any(
+            where in ip_network(block["cidr"])
+            and not any(where in ip_network(but) for but in block["except"])
+            for block in blocks
+        )
+
+    for private in ("169.254.169.254", "10.96.0.1", "192.168.1.1", "172.31.0.9", "100.100.0.1", "127.0.0.1"):
+        assert not is_open(private)
+        assert not is_open(f"64:ff9b::{private}"), "NAT64 leads to the same place"
+    assert not any(map(is_open, ("::1", "fd00:ec2::254", "fe80::1", "64:ff9b:1::a00:1")))
+    assert all(map(is_open, ("1.1.1.1", "2606:4700::1111", "64:ff9b::1.1.1.1")))
 
 
 @pytest.mark.parametrize("name", EVERYTHING)
