@@ -18,7 +18,12 @@ from broker.models import Cluster, Examination
 from broker.portal.layouts import cluster_or_missing
 from broker.portal.operations import OpsRequest, Step, ask, page
 from broker.provisioners.kubernetes.doctor.findings import Outcome
-from broker.provisioners.kubernetes.drivers.choosing import DRIVERS
+from broker.provisioners.kubernetes.drivers.choosing import (
+    CHOICES,
+    DRIVERS,
+    UnknownOption,
+    read_options,
+)
 from broker.provisioners.kubernetes.kubeconfig import Unusable, parse
 from broker.services import examining, joining
 from broker.services.leases import evicting
@@ -147,6 +152,12 @@ def _form(request: OpsRequest, cluster: Cluster | None) -> HttpResponse:
         "region": request.POST.get("region", ""),
         "driver": request.POST.get("driver", "device_plugin"),
         "drivers": DRIVER_WORDS.items(),
+        "choices": [
+            (f"{name}=yes", DRIVER_WORDS[driver], what)
+            for driver, choices in CHOICES.items()
+            for name, what in choices.items()
+        ],
+        "chosen": request.POST.getlist("option"),
         "back": reverse("ops-doctor", args=[cluster.pk]) if cluster else reverse("ops-clusters"),
     }
     with as_staff():
@@ -165,11 +176,23 @@ def _join(request: OpsRequest) -> Cluster:
             )
     if driver not in DRIVERS:
         raise Invalid("driver", f"No driver is called {driver!r}.", fix="Choose one of the list.")
+    try:
+        chosen = read_options(driver, request.POST.getlist("option"))
+    except UnknownOption as error:
+        raise Invalid(
+            "option", f"That does not fit together: {error}.", fix="Untick it, or choose another driver."
+        ) from None
     way = _pasted(request)
     try:
         with transaction.atomic():
             return joining.join(
-                name=name, region=region, kubeconfig=way, driver=driver, actor=request.actor, now=request.now
+                name=name,
+                region=region,
+                kubeconfig=way,
+                driver=driver,
+                driver_options=chosen,
+                actor=request.actor,
+                now=request.now,
             )
     except IntegrityError:
         raise Invalid(

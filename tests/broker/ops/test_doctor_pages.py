@@ -71,6 +71,7 @@ def test_a_pasted_kubeconfig_is_sealed_examined_and_never_shown(life: Life, oper
         ({"name": ""}, "A name has 1 to 60"),
         ({"region": "x" * 61}, "A region has 1 to 60"),
         ({"driver": "magic"}, "No driver is called"),
+        ({"option": "extended=yes"}, "the driver device_plugin has no option"),
         ({"kubeconfig": "{"}, "no YAML"),
         ({"kubeconfig": kubeconfig().replace("server: ", "server: &s [*s] #")}, "more than any"),
         ({"kubeconfig": kubeconfig(server="https://[::1")}, "https://"),
@@ -86,6 +87,14 @@ def test_what_cannot_be_used_is_told_where_it_was_asked(
     assert words in text(answer)
     assert TOKEN not in text(answer)
     assert not Cluster.objects.filter(provisioner="kubernetes").exists()
+
+
+def test_how_a_driver_works_is_chosen_where_no_node_tells(life: Life, operator: Client) -> None:
+    assert 'value="extended=yes"' in text(operator.get("/ops/clusters/add/"))
+    add(operator, driver="dra", option="extended=yes", name="north")
+    add(operator, driver="dra", name="south")
+    kept = dict(Cluster.objects.filter(driver="dra").values_list("name", "driver_options"))
+    assert kept == {"north": {"extended": True}, "south": {}}
 
 
 def test_two_clusters_have_two_names(life: Life, operator: Client) -> None:
