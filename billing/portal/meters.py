@@ -11,7 +11,7 @@ from billing.domain.money import shown as written
 from billing.domain.periods import Period, month_of
 from billing.portal.pages import PageRequest, Scope
 from billing.services import spend
-from broker.services.quotas import shown, window_of
+from broker.services.quotas import shown
 from tenants.models import Project, Quota, QuotaKind
 
 WORDS = {
@@ -158,8 +158,7 @@ def quotas(project: Project, *, now: datetime, currency: str) -> list[Bar]:
     """Return the tightest quota of each kind on the project's path; one query."""
     tightest: dict[str, Bar] = {}
     for quota in Quota.objects.filter(project_id__in=project.path).order_by("kind", "pk"):
-        passed = quota.kind == QuotaKind.GPU_SECONDS and quota.window_start != window_of(now)
-        bar = Bar(quota.kind, 0 if passed else quota.used, quota.soft_limit, currency, quota.project_id)
+        bar = Bar(quota.kind, quota.used_at(now), quota.soft_limit, currency, quota.project_id)
         if (
             bar.kind not in tightest
             or bar.limit - bar.used < tightest[bar.kind].limit - tightest[bar.kind].used

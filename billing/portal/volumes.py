@@ -120,7 +120,7 @@ def with_holder(rows: VolumeQuerySet) -> VolumeQuerySet:
 
 def room(request: PageRequest) -> quotas.Room | None:
     """Return how much room the open project may still take; None where nothing was ever taken yet."""
-    rooms = quotas.room([request.project])[request.project.pk]
+    rooms = quotas.room([request.project], now=request.now)[request.project.pk]
     return next((each for each in rooms if each.kind == QuotaKind.STORAGE), None)
 
 

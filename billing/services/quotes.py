@@ -59,7 +59,7 @@ def quote(wanted: Wanted, *, project: Project, actor: Actor, now: datetime) -> Q
     """Judge a request and price it; raises Refused only for what no answer can be given to."""
     lease = build(wanted, project=project, actor=actor, now=now)
     offering, currency = lease.offering, project.tenant.currency
-    rooms = quotas.room([project])[project.pk]
+    rooms = quotas.room([project], now=now)[project.pk]
     price = prices.at(now, currency=currency, offerings=[offering.pk]).get(offering.pk)
     refusal = _judged(lease, now)
     home = mounting.home_of(lease.volume_id)

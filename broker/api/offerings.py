@@ -149,5 +149,5 @@ class Offerings(ListModelMixin, RetrieveModelMixin, TenantViewSet):
             project = Project.objects.get(tenant=self.request.tenant, parent=None)
         else:
             project = Project.objects.filter(pk__in=reach).order_by("path")[0]
-        rooms = quotas.room([project])[project.pk]
+        rooms = quotas.room([project], now=self.now)[project.pk]
         return next((room.free for room in rooms if room.kind == QuotaKind.UNITS), None)

@@ -20,10 +20,13 @@ class RootQuotaOut(serializers.Serializer[Any]):
     kind = serializers.ChoiceField(QuotaKind.choices)
     unit = serializers.SerializerMethodField()
     limit = serializers.IntegerField(source="soft_limit")
-    used = serializers.IntegerField()
+    used = serializers.SerializerMethodField()
 
     def get_unit(self, quota: Any) -> str:
         return UNITS[QuotaKind(quota.kind)]
+
+    def get_used(self, quota: Any) -> int:
+        return quota.used_at(self.context["view"].now)  # type: ignore[no-any-return]
 
 
 class TenantSeenOut(serializers.ModelSerializer[Tenant]):
@@ -47,7 +50,9 @@ class TenantSeenOut(serializers.ModelSerializer[Tenant]):
     def get_quotas(self, tenant: Tenant) -> Any:
         """Return the quotas of its root project."""
         its = self._standing(tenant).quotas
-        return RootQuotaOut([its[kind] for kind in QuotaKind.values if kind in its], many=True).data
+        return RootQuotaOut(
+            [its[kind] for kind in QuotaKind.values if kind in its], many=True, context=self.context
+        ).data
 
 
 class OpsTenants(AllTenants):

@@ -88,6 +88,6 @@ class QuotaUsage(TenantViewSet):
     def list(self, request: Request) -> Response:
         """Return limit, used and free of every kind, for each project."""
         page = self.paginate_queryset(self.filter_queryset(self.get_queryset())) or []
-        rooms = quotas.room(page)
+        rooms = quotas.room(page, now=self.now)
         rows = [{"project": project.pk, "quotas": rooms[project.pk]} for project in page]
         return self.get_paginated_response(QuotaUsageOut(rows, many=True).data)

@@ -1,5 +1,6 @@
 """Shapes of tenants, projects, people, tokens and quotas on the wire: nothing but shape."""
 
+from datetime import datetime
 from typing import Any
 
 from rest_framework import serializers
@@ -149,6 +150,8 @@ class QuotaOut(serializers.ModelSerializer[Quota]):
     project = Id(source="project_id")
     limit = serializers.IntegerField(source="soft_limit")
     unit = serializers.SerializerMethodField()
+    used = serializers.SerializerMethodField()
+    window_start = serializers.SerializerMethodField()
 
     class Meta:
         model = Quota
@@ -156,6 +159,13 @@ class QuotaOut(serializers.ModelSerializer[Quota]):
 
     def get_unit(self, quota: Quota) -> str:
         return UNITS[QuotaKind(quota.kind)]
+
+    def get_used(self, quota: Quota) -> int:
+        return quota.used_at(self.context["view"].now)
+
+    def get_window_start(self, quota: Quota) -> datetime | None:
+        """Return the month that it counts, of GPU-hours."""
+        return quota.window_at(self.context["view"].now)
 
 
 UNITS = {

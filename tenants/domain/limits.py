@@ -1,5 +1,6 @@
 """Quotas in the units people read: units, unit hours, money per hour; kept as exact integers."""
 
+from datetime import datetime
 from decimal import Decimal
 
 # kind: (name, what one of them is in the quota's own count, its unit)
@@ -9,6 +10,11 @@ SHOWN: dict[str, tuple[str, int, str]] = {
     "storage": ("Volumes", 1, "GiB"),
     "burn": ("Money an hour", 1_000_000_000, "per hour"),
 }
+
+
+def window_of(now: datetime) -> datetime:
+    """Return the beginning of the calendar month (UTC) that GPU-hours are counted in."""
+    return now.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
 
 
 def kept(kind: str, shown: Decimal) -> int:

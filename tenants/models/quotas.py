@@ -1,8 +1,11 @@
 """Ceilings of a project node. PostgreSQL refuses to grant above one, whoever asks at once."""
 
+from datetime import datetime
+
 from django.db import models
 from django.db.models import F, Q
 
+from tenants.domain.limits import window_of
 from tenants.models.keys import ID_LENGTH, quota_id
 from tenants.models.projects import Project
 from tenants.models.tenants import TenantOwned
@@ -23,7 +26,9 @@ class Quota(TenantOwned):
     # What a grant is tested against; it may be set below use, while `limit` may not.
     soft_limit = models.BigIntegerField()
     used = models.BigIntegerField(default=0)
-    window_start = models.DateTimeField(null=True)  # only for gpu_seconds: the local month it counts
+    # Only for gpu_seconds: the month (UTC) it counts. The next one begins with the first grant in it, so until then
+    # the row tells of one that has passed: people are told `used_at`.
+    window_start = models.DateTimeField(null=True)
     version = models.PositiveIntegerField(default=1)
 
     class Meta:
@@ -40,3 +45,13 @@ class Quota(TenantOwned):
 
     def __str__(self) -> str:
         return f"{self.kind} {self.used}/{self.limit}"
+
+    def used_at(self, now: datetime) -> int:
+        """Return what counts as used now: of a month that has passed, nothing."""
+        return self.used if self.window_start == self.window_at(now) else 0
+
+    def window_at(self, now: datetime) -> datetime | None:
+        """Return the month that counts now; None of what is not counted by months."""
+        if self.kind != QuotaKind.GPU_SECONDS:
+            return None
+        return max(self.window_start or window_of(now), window_of(now))

@@ -1,5 +1,6 @@
 """Operators' page of tenants: who they are, what they may take, suspended or not."""
 
+from datetime import datetime
 from typing import Any
 
 from django.http import HttpResponse
@@ -27,12 +28,12 @@ def tenants_page(request: Any) -> HttpResponse:
     if words := request.GET.get("q", "")[:100].replace("\x00", ""):
         rows = rows.filter(name__icontains=words)
     shown = list(rows[: SHOWN + 1])
-    known = standings(shown[:SHOWN])
+    known, now = standings(shown[:SHOWN]), clock.now()
     lines = [
         {
             "tenant": tenant,
             "members": known[tenant.pk].members,
-            "quotas": [_line(kind, known[tenant.pk].quotas.get(kind)) for kind in limits.SHOWN],
+            "quotas": [_line(kind, known[tenant.pk].quotas.get(kind), now) for kind in limits.SHOWN],
         }
         for tenant in shown[:SHOWN]
     ]
@@ -46,15 +47,16 @@ def tenants_page(request: Any) -> HttpResponse:
     return render(request, "tenants/ops_tenants.html", told)
 
 
-def _line(kind: str, quota: Quota | None) -> dict[str, Any]:
+def _line(kind: str, quota: Quota | None, now: datetime) -> dict[str, Any]:
     name, _, unit = limits.SHOWN[kind]
     line: dict[str, Any] = {"kind": kind, "name": name, "unit": unit, "limit": None}
     if quota is not None:
+        used = quota.used_at(now)
         line |= {
             "limit": limits.shown(kind, quota.soft_limit),
-            "words": (limits.written(kind, quota.used), limits.written(kind, quota.soft_limit)),
-            "counts": (quota.used, quota.soft_limit),
-            "bar": (quota.used, max(quota.soft_limit, 1)),
+            "words": (limits.written(kind, used), limits.written(kind, quota.soft_limit)),
+            "counts": (used, quota.soft_limit),
+            "bar": (used, max(quota.soft_limit, 1)),
         }
     return line
 

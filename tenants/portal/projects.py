@@ -1,5 +1,6 @@
 """The projects page: the tree with its quotas, and a project's own settings."""
 
+from datetime import datetime
 from typing import Any
 
 from django.http import HttpResponse
@@ -21,7 +22,7 @@ from tenants.services.permissions import require
 @in_tenant("projects.read")
 def page(request: Any) -> HttpResponse:
     """Show the tree: every project with what limits it."""
-    nodes = request.projects
+    nodes, now = request.projects, clock.now()
     set_here: dict[str, list[Quota]] = {}
     for quota in Quota.objects.filter(tenant=request.tenant, project__in=[p.pk for p in nodes]).order_by(
         "kind"
@@ -30,7 +31,7 @@ def page(request: Any) -> HttpResponse:
     top = min((len(p.path) for p in nodes), default=1)
     for node in nodes:
         node.depth = len(node.path) - top
-        node.quotas_here = [_shown(q) for q in set_here.get(node.pk, [])]
+        node.quotas_here = [_shown(q, now) for q in set_here.get(node.pk, [])]
         node.may_write = request.roles.may("projects.write", node.path)
         node.may_limit = node.parent_id is not None and quotas.may_set(request.roles, node)
     told = {
@@ -49,17 +50,18 @@ def page(request: Any) -> HttpResponse:
     return render(request, "tenants/projects.html", told)
 
 
-def _shown(quota: Quota) -> dict[str, Any]:
+def _shown(quota: Quota, now: datetime) -> dict[str, Any]:
     name, _, unit = limits.SHOWN[quota.kind]
+    used = quota.used_at(now)
     return {
         "pk": quota.pk,
         "kind": quota.kind,
         "name": name,
         "unit": unit,
         "limit": limits.written(quota.kind, quota.soft_limit),
-        "used": limits.written(quota.kind, quota.used),
-        "counts": (quota.used, quota.soft_limit),
-        "bar": (quota.used, max(quota.soft_limit, 1)),
+        "used": limits.written(quota.kind, used),
+        "counts": (used, quota.soft_limit),
+        "bar": (used, max(quota.soft_limit, 1)),
     }
 
 

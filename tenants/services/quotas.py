@@ -9,6 +9,7 @@ from django.db.models import F
 from django.db.models.functions import Greatest
 
 from ports import database
+from tenants.domain.limits import window_of as window_of
 from tenants.domain.roles import Grants
 from tenants.models import Project, Quota, QuotaKind
 from tenants.services import audit
@@ -54,11 +55,6 @@ def must_lead_above(grants: Grants, project: Project) -> None:
             f"The quotas of {project.name} are set by those who lead what is above it.",
             fix="Ask an owner or admin of the whole tenant, or set quotas on the projects below.",
         )
-
-
-def window_of(now: datetime) -> datetime:
-    """Return the beginning of the calendar month (UTC) that GPU-hours are counted in."""
-    return now.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
 
 
 def hold_off_new(tenant_id: str) -> None:
@@ -111,7 +107,7 @@ def remove(quota: Quota, *, actor: Actor, now: datetime) -> None:
     quota.delete()
 
 
-def room(projects: Iterable[Project]) -> dict[str, list[Room]]:
+def room(projects: Iterable[Project], *, now: datetime) -> dict[str, list[Room]]:
     """Return, for each project, what it may still take of each kind that is limited on its path."""
     wanted = list(projects)
     nodes = {node for project in wanted for node in project.path}
@@ -122,7 +118,7 @@ def room(projects: Iterable[Project]) -> dict[str, list[Room]]:
     for project in wanted:
         tightest: dict[str, Room] = {}
         for quota in (q for node in project.path for q in by_node.get(node, [])):
-            here = Room(quota.kind, quota.project_id, quota.pk, quota.soft_limit, quota.used)
+            here = Room(quota.kind, quota.project_id, quota.pk, quota.soft_limit, quota.used_at(now))
             if quota.kind not in tightest or here.free < tightest[quota.kind].free:
                 tightest[quota.kind] = here
         rooms[project.pk] = list(tightest.values())

@@ -128,7 +128,7 @@ def test_the_tightest_quota_on_the_path_decides_what_is_free(delta: World) -> No
         quotas.set_limit(project=lab, kind=QuotaKind.UNITS, limit=50_000, actor=OPERATOR, now=moment())
         quotas.set_limit(project=lab, kind=QuotaKind.BURN, limit=7, actor=OPERATOR, now=moment())
         Quota.objects.filter(project=delta.root).update(used=10_000)
-        rooms = {room.kind: room for room in quotas.room([lab, delta.root])[lab.pk]}
+        rooms = {room.kind: room for room in quotas.room([lab, delta.root], now=moment())[lab.pk]}
     assert rooms["units"].project_id == delta.root.pk
     assert rooms["units"].free == 4000
     assert rooms["burn"].free == 7
