@@ -32,6 +32,7 @@ class Link:
     count: int | None = None
     current: bool = False
     key: str = ""
+    name: str = ""  # of the address; where a page that follows what happens finds the count
 
 
 @dataclass(frozen=True)
@@ -173,7 +174,9 @@ def links(
     found = [(name, address(name), label, icon) for name, label, icon in entries]
     current = current or opened(path, (url for _, url, _, _ in found))
     return tuple(
-        Link(url, label, icon, (counts or {}).get(name), url == current, "n" if name == "launch" else "")
+        Link(
+            url, label, icon, (counts or {}).get(name), url == current, "n" if name == "launch" else "", name
+        )
         for name, url, label, icon in found
         if url
     )

@@ -28,6 +28,8 @@ S = LeaseState
 def home(request: PageRequest) -> HttpResponse:
     live = request.scope.leases().live()
     counts = Counter({(s, mine): n for s, mine, n in counted(request)})
+    states = Counter({state: sum(n for (s, _), n in counts.items() if s == state) for state in S})
+    request.scope.known["live"] = states
     whose = chosen(request, "whose", ["all"], "mine" if any(mine for _, mine in counts) else "all")
     listed = live.filter(requested_by=request.actor.id) if whose == "mine" else live
     shown = rows(loaded(listed.order_by("-pk"))[:SHOWN], currency=request.tenant.currency, now=request.now)
@@ -39,7 +41,7 @@ def home(request: PageRequest) -> HttpResponse:
         "now": request.now,
         "whose": seg(request, counts, whose),
         "hidden": sum(n for (_, mine), n in counts.items() if mine or whose == "all") - len(shown),
-        "states": Counter({state: sum(n for (s, _), n in counts.items() if s == state) for state in S}),
+        "states": states,
         "soon": soonest(shown),
         "waiting": waiting,
         "also_waiting": queued - 1,

@@ -97,6 +97,7 @@ def filtered(request: PageRequest, tab: str) -> LeaseQuerySet:
 def tabs(request: PageRequest, tab: str) -> list[dict[str, Any]]:
     """Return the tabs with what each holds; one query."""
     counted = dict(request.scope.leases().values_list("state").annotate(Count("pk")).order_by())
+    request.scope.known["live"] = {state: n for state, n in counted.items() if state != S.RELEASED.value}
     choices = options(request, "state", [(value, label) for value, (label, _) in TABS.items()], tab)
     return [
         {**option, "count": sum(counted.get(state.value, 0) for state in states)}

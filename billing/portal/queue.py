@@ -21,6 +21,8 @@ SHOWN = 30
 def queue(request: PageRequest) -> HttpResponse:
     waiting = request.scope.leases().filter(state=LeaseState.QUEUED.value)
     listed = list(loaded(waiting.order_by(Coalesce("waits_since", "created_at"), "pk"))[: SHOWN + 1])
+    if len(listed) <= SHOWN:
+        request.scope.known["queued"] = len(listed)
     shown = rows(listed[:SHOWN], currency=request.tenant.currency, now=request.now)
     context: dict[str, Any] = {
         "waiting": [(row, others) for row, others in zip(shown, instead(request, shown), strict=True)],

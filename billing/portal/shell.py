@@ -14,7 +14,6 @@ from broker.domain.states import LeaseState
 from ports import clock
 
 S = LeaseState
-WAITS = (S.REQUESTED, S.QUEUED)
 
 
 def figures(request: Any) -> dict[str, Any]:
@@ -24,18 +23,25 @@ def figures(request: Any) -> dict[str, Any]:
     scope = scope_of(request)
     now = getattr(request, "now", None) or clock.now()
     counts = live(scope)
-    running, waiting = counts.get(S.ACTIVE, 0), sum(counts.get(state, 0) for state in WAITS)
     return {
-        "counts": {"leases": sum(counts.values()), **({"queue": waiting} if waiting else {})},
-        "meters": told(scope, now=now, running=running),
+        "counts": {
+            "leases": sum(counts.values()),
+            "queue": scope.known.get("queued", counts.get(S.QUEUED, 0)),
+        },
+        "meters": told(scope, now=now, running=counts.get(S.ACTIVE, 0)),
         "search_url": reverse("leases"),
         "search_hint": "Search leases",
     }
 
 
 def live(scope: Scope) -> dict[str, int]:
-    """Count by state what is not over."""
-    return dict(scope.leases().live().values_list("state").annotate(Count("pk")).order_by())
+    """Count by state what is not over; where the page has counted it, the frame says what the page says."""
+    if "live" not in scope.known:
+        scope.known["live"] = dict(
+            scope.leases().live().values_list("state").annotate(Count("pk")).order_by()
+        )
+    found: dict[str, int] = scope.known["live"]
+    return found
 
 
 def told(scope: Scope, *, now: Any, running: int) -> list[dict[str, Any]]:
