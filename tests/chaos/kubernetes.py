@@ -27,6 +27,7 @@ from tests.chaos import kubernetes_checks as checks
 from tests.chaos import kubernetes_disasters as disasters
 from tests.chaos import kubernetes_keeping as keeping
 from tests.chaos.kubernetes_faults import STEPS, nodes_have_power, plugin_reports_all
+from tests.chaos.kubernetes_spans import UNEXPLAINED
 from tests.chaos.kubernetes_world import World
 from tests.controlplane.plane import ControlPlane
 
@@ -54,6 +55,9 @@ class Report:
     written_twice: list[str] = field(default_factory=list)
     quota_overshoots: int = 0
     seconds: dict[str, int] = field(default_factory=dict)
+    held: dict[str, int] = field(
+        default_factory=dict
+    )  # by pods and not charged, by why; and charged while none held
     let_go_too_late_s: int = 0  # paid for what had ended by itself a moment before, which nobody had seen
     wrong_times: list[str] = field(default_factory=list)
     kept: dict[str, int] = field(default_factory=dict)
@@ -67,6 +71,7 @@ class Report:
     def is_clean(self) -> bool:
         wrong = self.leaked or self.run_twice or self.written_twice or self.unfinished or self.unexpected
         counted = self.double_allocations or self.quota_overshoots or any(self.seconds.values())
+        counted = counted or any(self.held.get(why) for why in UNEXPLAINED)
         return not (wrong or self.wrong_times or counted)
 
 
@@ -101,6 +106,7 @@ def live(plane: ControlPlane, *, steps: int, seed: int, within_s: float = 1e9) -
         report.wrong_times = [*keeping.wrong_times(), *keeping.wrong_hours(world)]
         report.kept = keeping.counts()
         report.seconds, report.active_unit_s = checks.seconds(world, witness)
+        report.held = checks.held(world, witness)
         report.let_go_too_late_s = checks.let_go_too_late(world, witness)
         report.became_active = len({each.pk for each in world.leases() if each.active_at})
         report.leases = Counter(f"{each.state} {each.end_reason}" for each in world.leases())

@@ -13,6 +13,7 @@ from billing.services import conservation, rating
 from broker.models import Allocation, Lease, Transition
 from tenants.models import QuotaKind
 from tenants.services.walls import as_sweep
+from tests.chaos.kubernetes_spans import Book, Held, Life, Piece, account
 from tests.chaos.kubernetes_world import UNITS, World
 from tests.controlplane.api import Api, Object, Refused
 
@@ -37,9 +38,6 @@ OWN_WISH = (
 )  # who lets go at that very moment pays up to it
 
 
-Life = tuple[str, int]  # a lease and its generation: between two of them it was stopped, or went elsewhere
-
-
 @dataclass(frozen=True)
 class Running:
     """A pod that runs, and the claims that it mounts."""
@@ -59,6 +57,11 @@ class Witness(Thread):
         self.until: dict[Life, datetime] = {}  # when each was known last to run
         self.twice: set[str] = set()
         self.written_twice: set[str] = set()
+        self.holding: dict[
+            str, tuple[Life, str, datetime]
+        ] = {}  # pods that hold a slice, by uid: where, and since when
+        self.held: list[Held] = []  # and that did
+        self.over_since: dict[str, datetime] = {}
 
     def run(self) -> None:
         while not self.over.is_set():
@@ -75,10 +78,12 @@ class Witness(Thread):
                         self._see(event["object"])
                     elif event["type"] == "DELETED":
                         self._forget(event["object"]["metadata"]["uid"])
+                        self._let_go(event["object"]["metadata"]["uid"])
             except (Refused, HTTPError, OSError, KeyError):
                 self.over.wait(0.3)
 
     def _see(self, pod: Object) -> None:
+        self._follow_hold(pod)
         seen, uid = _running(pod), pod["metadata"]["uid"]
         states = [each.get("state", {}) for each in pod["status"].get("containerStatuses", [])]
         begun = [state["running"]["startedAt"] for state in states if state.get("running")]
@@ -99,10 +104,44 @@ class Witness(Thread):
         if gone := self.running.pop(uid, None):
             self.until[gone.life] = ended or datetime.now(UTC)
 
+    def _follow_hold(self, pod: Object) -> None:
+        """Take note of when it began to hold its slice, and of when that was over."""
+        uid, statuses = pod["metadata"]["uid"], pod["status"].get("containerStatuses", [])
+        states = [each.get(which, {}) for each in statuses for which in ("state", "lastState")]
+        known = [
+            *(each.get("running", {}) for each in states),
+            *(each.get("terminated", {}) for each in states),
+        ]
+        starts = [datetime.fromisoformat(each["startedAt"]) for each in known if each.get("startedAt")]
+        ends = [datetime.fromisoformat(each["finishedAt"]) for each in known if each.get("finishedAt")]
+        if starts and uid not in self.holding and (uid not in self.over_since or not _is_over(pod)):
+            # One that an older state brought back was not there between: it holds from now on.
+            since = datetime.now(UTC) if uid in self.over_since else min(starts)
+            self.holding[uid] = _running(pod).life, pod.get("spec", {}).get("nodeName", ""), since
+        if _is_over(pod):
+            self._let_go(uid, max(ends, default=None))
+
+    def _let_go(self, uid: str, at: datetime | None = None) -> None:
+        if found := self.holding.pop(uid, None):
+            life, node, since = found
+            until = self.over_since[uid] = max(since, at or datetime.now(UTC))
+            self.held.append(Held(life, node, Piece(since.timestamp(), until.timestamp())))
+
+    def all_held(self) -> list[Held]:
+        """Return what every pod held until now."""
+        now = datetime.now(UTC).timestamp()
+        still = [
+            Held(life, node, Piece(since.timestamp(), now)) for life, node, since in self.holding.values()
+        ]
+        return [*self.held, *still]
+
     def _forget_all_but(self, pods: list[Object]) -> None:
         """Take what is not in a list for gone: an older state of the cluster may be what answers."""
-        for uid in self.running.keys() - {pod["metadata"]["uid"] for pod in pods}:
+        there = {pod["metadata"]["uid"] for pod in pods}
+        for uid in self.running.keys() - there:
             self._forget(uid)
+        for uid in self.holding.keys() - there:
+            self._let_go(uid)
 
     def lives(self) -> set[Life]:
         """Return what runs now."""
@@ -119,6 +158,10 @@ def _running(pod: Object) -> Running:
     }
     life = meta["labels"]["gpubroker.dev/lease"], int(meta["labels"]["gpubroker.dev/generation"])
     return Running(life, frozenset(f"{meta.get('namespace')}/{claim}" for claim in claims))
+
+
+def _is_over(pod: Object) -> bool:
+    return pod["status"].get("phase") in ("Succeeded", "Failed")
 
 
 def overshoot(world: World) -> int:
@@ -170,6 +213,28 @@ def seconds(world: World, witness: Witness) -> tuple[dict[str, int], int]:
         "leases_charged_after_their_pod_ended": len(late),
     }
     return wrong, kept.active_unit_seconds
+
+
+def held(world: World, witness: Witness) -> dict[str, int]:
+    """Sum up the seconds that pods held beside what was charged, and what was charged while none held anything."""
+    now = datetime.now(UTC).timestamp()
+    return account(witness.all_held(), _books(world), world.silences(), now=now)
+
+
+def _books(world: World) -> dict[Life, Book]:
+    """Return what the ledger says of every life that began, in moments as they really were."""
+    books: dict[Life, Book] = {}
+    steps, now = _steps(), datetime.now(UTC).timestamp()
+    for step, after in zip(steps, [*steps[1:], None], strict=True):
+        if step.after not in ("provisioning", "active"):
+            continue
+        is_last = after is None or after.lease_id != step.lease_id
+        until, written = now, now
+        if after is not None and not is_last:
+            until, written = world.jumps.real(after.at).timestamp(), after.recorded_at.timestamp()
+        since = world.jumps.real(step.at).timestamp() if step.after == "active" else until
+        books[step.lease_id, step.generation] = Book(Piece(since, until), written)
+    return books
 
 
 def let_go_too_late(world: World, witness: Witness) -> int:

@@ -29,6 +29,7 @@ WHY = "the long run's operator"
 def hours_pass_in_silence(world: World) -> None:
     """Nobody hears of the cluster for hours: what ends meanwhile ends at its last proof of life, the rest goes on."""
     ran = {lease.pk for lease in world.leases("active")}
+    world.falls_silent()
     world.proxy.is_cut, world.patience_s = True, 0.05
     time.sleep(0.2)  # whatever is on its way arrives
     began = world.jumps.now
@@ -44,6 +45,7 @@ def hours_pass_in_silence(world: World) -> None:
         if lease.state == "released":
             world.wonder(f"{lease.pk} gave its place back and nobody knew that it was empty")
     world.proxy.is_cut, world.patience_s = False, PATIENCE_S
+    world.speaks()
 
 
 def seconds_pass(world: World) -> None:
@@ -66,6 +68,7 @@ def is_restored(world: World) -> None:
         return
     reached = _reached(world)
     ran = {lease.pk for lease in world.leases("active")}
+    world.falls_silent()
     world.plane.restore(world.backup[0])
     world.backup = None
     world.set_back_at, world.claims = time.monotonic(), {}  # what was made since is lost with the cluster
@@ -85,6 +88,7 @@ def is_restored(world: World) -> None:
         if lease.pk in ran and lease.end_reason == "device_lost":
             world.wonder(f"{lease.pk} was taken for lost because an old state does not know it")
     operator_looks(world)
+    world.speaks()
 
 
 def node_is_cut_anew(world: World) -> None:

@@ -95,12 +95,15 @@ def agent_dies(world: World) -> None:
 
 
 def node_loses_power(world: World) -> None:
-    world.nodes.power(world.chance.choice(world.names[1:]), on=False)  # a neighbour lives
+    name = world.chance.choice(world.names[1:])  # a neighbour lives
+    world.falls_silent(name)
+    world.nodes.power(name, on=False)
 
 
 def nodes_have_power(world: World) -> None:
     for name in world.names:
         world.nodes.power(name, on=True)
+        world.speaks(name)
 
 
 def plugin_reports_fewer(world: World) -> None:
@@ -163,16 +166,20 @@ def namespace_is_deleted(world: World) -> None:
 
 
 def server_dies(world: World) -> None:
+    world.falls_silent()
     world.plane.kill(API)
     world.out(3)
     world.plane.restart(API)
+    world.speaks()
 
 
 def memory_hangs(world: World) -> None:
     """etcd stands still for a moment."""
+    world.falls_silent()
     world.plane.pause(ETCD)
     world.out(2)
     world.plane.resume(ETCD)
+    world.speaks()
 
 
 def _ours(world: World, kind: str) -> list[Object]:

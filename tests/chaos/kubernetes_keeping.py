@@ -95,6 +95,7 @@ def is_lost_between_stop_and_start(world: World) -> None:
         world.turn()
         time.sleep(0.05)
     before = {lease.pk: lease.spent_s for lease in world.leases("stopping", "stopped")}
+    world.falls_silent()
     world.proxy.is_cut, world.patience_s = True, 0.05
     time.sleep(0.2)  # whatever is on its way arrives
     began = world.jumps.now
@@ -110,6 +111,7 @@ def is_lost_between_stop_and_start(world: World) -> None:
         if lease.pk in before and lease.active_at and lease.active_at > began:
             world.wonder(f"{lease.pk} became active at {lease.active_at}, its cluster silent since {began}")
     world.proxy.is_cut, world.patience_s = False, PATIENCE_S
+    world.speaks()
 
 
 def _start(world: World, lease: Lease) -> None:

@@ -2,6 +2,7 @@
 
 import heapq
 import random
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -24,6 +25,7 @@ from ports import clock, doorbell
 from tenants.models import QuotaKind
 from tenants.services.refusals import Refused
 from tenants.services.walls import as_sweep
+from tests.chaos.kubernetes_spans import EVERYWHERE, Piece, Silence
 from tests.chaos.kubernetes_time import Jumps, Later
 from tests.cluster.installed import install
 from tests.cluster.stages import PLUGIN
@@ -100,6 +102,11 @@ class World:
         default_factory=dict
     )  # by volume: namespace, its uid, and the claim's, as they were when somebody looked last
 
+    mute: dict[str, float] = field(
+        default_factory=dict
+    )  # nodes that cannot be heard, or all of it: since when
+    _silences: list[Silence] = field(default_factory=list)
+
     def __post_init__(self) -> None:
         self.chance = random.Random(self.seed)
         self.stack = ExitStack()
@@ -154,6 +161,18 @@ class World:
             if self.cluster.nodes.count() == len(self.names):
                 return
         raise AssertionError("the cluster never told its nodes")
+
+    def falls_silent(self, node: str = EVERYWHERE) -> None:
+        self.mute.setdefault(node, time.time())
+
+    def speaks(self, node: str = EVERYWHERE) -> None:
+        if since := self.mute.pop(node, None):
+            self._silences.append(Silence(node, Piece(since, time.time())))
+
+    def silences(self) -> list[Silence]:
+        """Return when something could not be heard, until now."""
+        still = [Silence(node, Piece(since, time.time())) for node, since in self.mute.items()]
+        return [*self._silences, *still]
 
     def wonder(self, what: str) -> None:
         """Note what should not be."""

@@ -8,6 +8,7 @@ import pytest
 from cryptography.fernet import Fernet
 
 from broker.models import Lease
+from broker.services.leases import ending
 from tenants.services.walls import as_tenant
 from tests.chaos import kubernetes_checks as checks
 from tests.chaos import kubernetes_keeping as keeping
@@ -58,6 +59,32 @@ def test_the_checks_see_what_they_are_there_for(own_control_plane: OwnControlPla
             Lease.objects.filter(pk=lease.pk).update(quantity=100)
         assert checks.overshoot(world) == 1
         assert (lease.pk, lease.generation) in witness.since
+
+
+def test_seconds_that_a_pod_ran_and_nobody_charged_are_seen(
+    own_control_plane: OwnControlPlane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An end that is dated back, as if nothing had run since the lease began."""
+    plane = own_control_plane()
+    witness = checks.Witness(plane.api)
+    witness.start()
+    with ExitStack() as stack:
+        stack.callback(witness.over.set)
+        world = stack.enter_context(World(plane, SEED))
+        for planted in (False, True):
+            world.ask(IMAGE_THAT_RUNS, "1g.10gb", max_duration_s=3600)
+            (lease,) = until(world, "active")
+            ran = time.monotonic()
+            while time.monotonic() < ran + 6:
+                world.turn()
+            if planted:
+                monkeypatch.setattr(ending, "last_moment", lambda lease, at: lease.active_at or at)
+            world.life.release(lease)
+            while world.leases("releasing"):
+                world.turn()
+            found = checks.held(world, witness)
+            assert (found["lost"] >= 4) is planted, found
+            assert (lease.pk, lease.generation) in {each.life for each in witness.held}
 
 
 def test_the_checks_see_what_is_wrong_with_what_was_kept(own_control_plane: OwnControlPlane) -> None:

@@ -95,6 +95,45 @@ def test_a_volume_that_two_mount_at_once_is_told_and_one_that_two_mount_in_turn_
     assert not seen.twice
 
 
+def held(seen: Witness) -> list[tuple[str, float]]:
+    """Return on which node each pod held its slice, and for how long."""
+    return [(each.node, each.when.until - each.when.since) for each in seen.all_held()]
+
+
+def test_a_pod_holds_its_slice_while_its_program_is_started_again_and_until_it_is_over() -> None:
+    seen, crashed = witness(), {"startedAt": BEGAN, "finishedAt": "2026-11-21T10:00:03Z"}
+    first = running("a")
+    first["spec"]["nodeName"] = "n1"
+    seen._see(first)
+    waits = pod("a", waiting={"reason": "CrashLoopBackOff"})
+    waits["status"]["containerStatuses"][0]["lastState"] = {"terminated": crashed}
+    seen._see(waits)
+    assert not seen.lives()
+    assert [each.node for each in seen.all_held()] == ["n1"]
+    seen._see(pod("a", "Failed", terminated={"startedAt": BEGAN, "finishedAt": ENDED}))
+    assert held(seen) == [("n1", 300)]
+    seen._see(pod("a", "Failed", terminated={"startedAt": BEGAN, "finishedAt": ENDED}))
+    assert held(seen) == [("n1", 300)]
+
+
+def test_a_pod_that_began_and_ended_unseen_held_all_the_same() -> None:
+    seen = witness()
+    seen._see(pod("a", "Succeeded", terminated={"startedAt": BEGAN, "finishedAt": ENDED}))
+    assert held(seen) == [("", 300)]
+    seen._see(pod("b", "Pending", waiting={"reason": "ContainerCreating"}))
+    assert held(seen) == [("", 300)]
+
+
+def test_a_pod_that_an_older_state_brought_back_held_nothing_between() -> None:
+    seen = witness()
+    seen._see(running("a"))
+    seen._forget_all_but([])
+    before = datetime.now(UTC).timestamp()
+    seen._see(running("a"))
+    first, again = seen.all_held()
+    assert first.when.until <= before <= again.when.since
+
+
 @dataclass
 class Still:
     """A world whose clock never jumped."""

@@ -1,0 +1,145 @@
+"""What pods held against what was charged, second by second and both ways: nothing is lost, nothing charged twice.
+
+A pod holds its slice from the first start of its program until it is over or gone, by the cluster's word; whether that
+program is ready, or waits to be started again, is its own business. A lease is charged from active to its end. What
+was held beside that is free for one of these reasons, and lost otherwise:
+
+- it was starting: charging begins when readiness is known, which takes a worker that died and a cluster that wants to
+  be asked later some time, at most `STARTS_WITHIN_S`;
+- it was going: its end was in our books already, and slow ends are not charged, at most `GOES_WITHIN_S`;
+- nobody could hear of it: what is silent is charged to its last proof of life, which is a pulse old at most.
+
+And a lease outlives a pod where another is made within `REPLACED_WITHIN_S`; that moment is charged.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import NamedTuple
+
+from broker.provisioners.kubernetes.pulse import EVERY_S, PATIENCE_S
+from broker.services.outcomes import LOOK_AGAIN, LOST_AFTER
+from broker.services.reconcile import CLAIM
+
+Life = tuple[str, int]  # a lease and its generation: between two of them it was stopped, or went elsewhere
+EVERYWHERE, EVER = "", float("inf")
+SWEEP_S, RETRY_AFTER_S = 5.0, 30.0  # how long each lets wait at most
+LOOK_S = LOOK_AGAIN.total_seconds() + SWEEP_S
+STARTS_WITHIN_S = GOES_WITHIN_S = CLAIM.total_seconds() + LOOK_S + RETRY_AFTER_S
+REPLACED_WITHIN_S = LOST_AFTER.total_seconds() + LOOK_S
+PROOF_S = EVERY_S + PATIENCE_S  # so old the last proof of life may be when a silence begins
+HEARD_AGAIN_S = LOOK_S  # until who could not be heard was asked again
+UNEXPLAINED = ("lost", "charged_between_pods")
+FREE = ("starting", "going", "silent", "between_pods")
+ROUNDING_S = 1.0  # the ledger and a pod's status know whole seconds
+
+
+class Piece(NamedTuple):
+    """From when to when, in seconds as they really passed."""
+
+    since: float
+    until: float
+
+
+@dataclass(frozen=True)
+class Held:
+    """When one pod held a slice, and on which node."""
+
+    life: Life
+    node: str
+    when: Piece
+
+
+@dataclass(frozen=True)
+class Silence:
+    """When a node, or the whole cluster, could not be heard."""
+
+    node: str
+    when: Piece
+
+
+@dataclass(frozen=True)
+class Book:
+    """What the ledger says of one life; one that was given up before it was active was charged for no second."""
+
+    charged: Piece
+    written: float  # when its end was written down, which may name an earlier moment
+
+
+def account(
+    held: Iterable[Held], books: dict[Life, Book], silences: Sequence[Silence], *, now: float
+) -> dict[str, int]:
+    """Sum up what pods held by why it was not charged, and what was charged while no pod held anything."""
+    sums = Counter[str](dict.fromkeys([*UNEXPLAINED, *FREE, *(f"longest_{why}" for why in FREE)], 0))
+    lives: dict[Life, list[Held]] = {}
+    for each in held:
+        lives.setdefault(each.life, []).append(each)
+    for life, pods in lives.items():
+        book = books.get(life, Book(Piece(now, now), now))
+        for why, seconds in _of_life(pods, book, _mute(pods, silences)):
+            sums[why] += round(seconds)
+            if why in FREE:
+                sums[f"longest_{why}"] = max(sums[f"longest_{why}"], round(seconds))
+            if why in UNEXPLAINED and round(seconds):
+                print(f"{life}: {seconds:.1f} s {why}; {book}, {pods}", flush=True)
+    return dict(sums)
+
+
+def _of_life(pods: Sequence[Held], book: Book, mute: Sequence[Piece]) -> Iterable[tuple[str, float]]:
+    there = merged(each.when for each in pods)
+    charged, written = book.charged, max(book.written, book.charged.until)
+    yield from _free("starting", cut(there, Piece(0.0, charged.since)), mute, within=STARTS_WITHIN_S)
+    yield from _free("silent", cut(there, Piece(charged.until, written)), mute, within=ROUNDING_S)
+    yield from _free("going", cut(there, Piece(written, EVER)), mute, within=GOES_WITHIN_S)
+    for gap in minus(cut([charged], Piece(there[0].since, there[-1].until)), there):
+        is_long = length(minus([gap], mute)) > REPLACED_WITHIN_S
+        yield ("charged_between_pods" if is_long else "between_pods"), length([gap])
+
+
+def _free(
+    why: str, pieces: Sequence[Piece], mute: Sequence[Piece], *, within: float
+) -> Iterable[tuple[str, float]]:
+    """Yield what was free for a reason, and what was so for longer than that can last."""
+    whole, heard = length(pieces), length(minus(pieces, mute))
+    lost = heard if why == "silent" and heard > within else max(0.0, heard - within)
+    yield why, whole - lost
+    yield "lost", lost
+
+
+def _mute(pods: Sequence[Held], silences: Sequence[Silence]) -> list[Piece]:
+    """Return when something of a life could not be heard."""
+    nodes = {each.node for each in pods} | {EVERYWHERE}
+    return merged(
+        Piece(each.when.since - PROOF_S, each.when.until + HEARD_AGAIN_S)
+        for each in silences
+        if each.node in nodes
+    )
+
+
+def merged(pieces: Iterable[Piece]) -> list[Piece]:
+    """Return pieces in order, each moment once."""
+    found: list[Piece] = []
+    for since, until in sorted(pieces):
+        if found and since <= found[-1].until:
+            found[-1] = Piece(found[-1].since, max(found[-1].until, until))
+        else:
+            found.append(Piece(since, until))
+    return found
+
+
+def cut(pieces: Iterable[Piece], to: Piece) -> list[Piece]:
+    """Return what of some pieces lies within another."""
+    parts = (Piece(max(each.since, to.since), min(each.until, to.until)) for each in pieces)
+    return [part for part in parts if part.since < part.until]
+
+
+def minus(pieces: Iterable[Piece], others: Sequence[Piece]) -> list[Piece]:
+    """Return what of some pieces lies within none of others, which are merged."""
+    edges = [0.0, *chain.from_iterable(others), EVER]
+    between = [Piece(*pair) for pair in zip(edges[::2], edges[1::2], strict=True)]
+    return [part for each in pieces for part in chain(*(cut([each], free) for free in between))]
+
+
+def length(pieces: Iterable[Piece]) -> float:
+    return sum(until - since for since, until in pieces)

@@ -1,0 +1,78 @@
+"""What the long run counts as lost or as charged for nothing, and what it lets pass: each by hand."""
+
+import pytest
+
+from tests.chaos import kubernetes_spans as spans
+from tests.chaos.kubernetes_spans import Book, Held, Life, Piece, Silence, account
+
+LIFE: Life = ("lse_1", 1)
+BOOK = Book(Piece(1000, 1600), 1600)
+
+
+def sums(*held: tuple[float, float], book: Book = BOOK, silences: tuple[Silence, ...] = ()) -> dict[str, int]:
+    """Return what came of pods on one node, without what is nought."""
+    pods = [Held(LIFE, "n1", Piece(*each)) for each in held]
+    found = account(pods, {LIFE: book}, silences, now=5000)
+    for why in spans.FREE:  # there is one life only
+        assert found.pop(f"longest_{why}") == found[why]
+    return {why: s for why, s in found.items() if s}
+
+
+def test_a_pod_that_was_charged_from_its_start_to_its_end_owes_nothing() -> None:
+    assert sums((1000, 1600)) == {}
+    assert sums((999.2, 1600.8)) == {"starting": 1, "going": 1}
+
+
+def test_a_pod_that_ran_on_after_the_end_that_was_written_later_is_lost() -> None:
+    """As one was that was not ready for an hour: its end was dated back to when it was ready last."""
+    assert sums((1000, 4600), book=Book(Piece(1000, 1600), 4600)) == {"lost": 3000}
+
+
+def test_of_what_could_not_be_heard_nothing_is_lost_but_what_could() -> None:
+    book, proof = Book(Piece(1000, 1600), 2600), spans.PROOF_S
+    dark, looked = Silence("n1", Piece(1600 + proof, 2600)), spans.HEARD_AGAIN_S
+    assert sums((1000, 2600), book=book, silences=(dark,)) == {"silent": 1000}
+    late = Silence("n1", Piece(1800 + proof, 2600))
+    assert sums((1000, 2600), book=book, silences=(late,)) == {"silent": 800, "lost": 200}
+    short = Silence(spans.EVERYWHERE, Piece(1600 + proof, 1700))
+    assert sums((1000, 2600), book=book, silences=(short,)) == {
+        "silent": 100 + looked,
+        "lost": 900 - looked,
+    }
+    other = Silence("n2", Piece(1600, 2600))
+    assert sums((1000, 2600), book=book, silences=(other,)) == {"lost": 1000}
+
+
+@pytest.mark.parametrize(
+    ("why", "held", "longest"),
+    [
+        ("starting", (400.0, 1600.0), spans.STARTS_WITHIN_S),
+        ("going", (1000.0, 2200.0), spans.GOES_WITHIN_S),
+    ],
+)
+def test_starts_and_ends_are_free_for_as_long_as_they_may_take(
+    why: str, held: tuple[float, float], longest: float
+) -> None:
+    assert sums(held) == {why: longest, "lost": 600 - longest}
+
+
+def test_what_was_never_active_is_free_for_as_long_as_a_start_may_take() -> None:
+    given_up = Book(Piece(1000, 1000), 1000)
+    assert sums((980, 1010), book=given_up) == {"starting": 20, "going": 10}
+    assert sums((400, 1000), book=given_up)["lost"] == 600 - spans.STARTS_WITHIN_S
+
+
+def test_what_no_ledger_knows_is_lost() -> None:
+    pods = [Held(("lse_2", 1), "n1", Piece(1000, 2000))]
+    assert account(pods, {}, (), now=2000)["lost"] == 1000 - spans.STARTS_WITHIN_S
+
+
+def test_a_gap_between_two_pods_is_seen_and_a_long_one_was_charged_for_nothing() -> None:
+    assert sums((1000, 1200), (1220, 1600)) == {"between_pods": 20}
+    assert sums((1000, 1200), (1400, 1600)) == {"charged_between_pods": 200}
+    dark = Silence("n1", Piece(1210, 1390))
+    assert sums((1000, 1200), (1400, 1600), silences=(dark,)) == {"between_pods": 200}
+
+
+def test_two_pods_at_once_hold_each_second_once() -> None:
+    assert sums((1000, 1500), (1400, 1600)) == {}
