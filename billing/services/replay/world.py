@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from django.db import transaction
+
 from billing.services import prices
 from billing.services.showcase.prices import CENT, CENTS
 from broker.domain.states import PriceClass
@@ -35,8 +37,19 @@ class World:
     cards: int
 
 
+def models() -> list[str]:
+    """Return the GPU models a fleet may be of: those with a list price for every shape that is sold of them."""
+    return [
+        name
+        for name, spec in catalogue.specs().items()
+        if {p.name for p in catalogue.plain_profiles(spec)}
+        <= CENTS.get(catalogue.short_name(name), {}).keys()
+    ]
+
+
+@transaction.atomic
 def build(*, model: str, cards: int, tenant_count: int) -> World:
-    """Fill an empty database, or raise NotEmpty; tenants have no quota that binds."""
+    """Fill an empty database, or raise NotEmpty and leave it as it was; tenants have no quota that binds."""
     with as_sweep():
         if Lease.objects.exists() or Gpu.objects.exists():
             raise NotEmpty("This database already holds cards or leases; `make replay` makes an empty one.")

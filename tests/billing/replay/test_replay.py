@@ -11,8 +11,11 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db import transaction
 
+from billing.services.replay import world
+from billing.services.replay.world import models
 from broker.domain.states import LeaseState
-from broker.models import Lease
+from broker.models import Gpu, Lease, Offering
+from broker.services.catalogue import specs
 from ports import clock
 from ports.clock import DatabaseClock
 from tenants.services.walls import as_sweep
@@ -117,12 +120,35 @@ def test_a_database_that_holds_something_is_left_alone(tmp_path: Path) -> None:
         replay(tmp_path, fleet="3xH100-80GB", tenants=1)
 
 
+UNPRICED = sorted(specs().keys() - set(models()))
+
+
+def test_every_model_that_a_refusal_names_can_be_replayed(tmp_path: Path) -> None:
+    assert {"H100-80GB", "H200-141GB", "A100-80GB"} <= set(models())
+    assert "B200-180GB" in UNPRICED
+    for model in models():
+        with transaction.atomic():
+            report = replay(tmp_path, HEAD + "0,0,100,1,1000\n0,0,50,1,200\n", fleet=f"2x{model}", tenants=1)
+            assert (report["accepted"], report["unexplained_gpu_seconds"]) == (2, 0)
+            transaction.set_rollback(True)
+
+
+def test_a_stage_that_cannot_be_built_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(world.CENTS, "H100", {"card": 289})
+    with pytest.raises(KeyError):
+        world.build(model="H100-80GB", cards=2, tenant_count=1)
+    assert (Gpu.objects.count(), Offering.objects.count()) == (0, 0)
+
+
 @pytest.mark.parametrize(
     ("options", "says"),
     [
         ({"fleet": "64"}, "--fleet wants"),
         ({"fleet": "0xH100-80GB"}, "--fleet wants"),
         ({"fleet": "3xRTX 9999"}, "--fleet wants"),
+        ({"fleet": "\N{SUPERSCRIPT TWO}xH100-80GB"}, "--fleet wants"),
+        ({"fleet": "9" * 5000 + "xH100-80GB"}, "--fleet wants"),
+        *(({"fleet": f"2x{model}"}, "with a list price: ") for model in UNPRICED),
         ({"tenants": 0}, "--tenants wants"),
     ],
 )
