@@ -13,8 +13,11 @@ log = structlog.get_logger(__name__)
 @answering("billing.rate")
 def rate() -> None:
     """Charge what has ended since the last run."""
-    for gap in metering.meter(now=clock.now()).gaps:
+    outcome = metering.meter(now=clock.now())
+    for gap in outcome.gaps:
         log.error("price gap", lease_id=gap.lease, gap=str(gap))
+    for one in outcome.broken:
+        log.error("a tenant could not be charged", tenant=one.tenant, why=one.why)
 
 
 @answering("billing.close_due")

@@ -6,15 +6,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from django.db import connection, transaction
+from django.db import DatabaseError, OperationalError, connection, transaction
 
 from billing.models import BillingRun
-from billing.services import periods, prices
+from billing.services import periods, prices, turns
 from billing.services.statements import statement
 from tenants.models import Tenant
 from tenants.services.walls import as_sweep, as_tenant
 
-RATING = 7_012_026  # the advisory lock that keeps two runs from waiting for each other's rows
 SHOWN = 5
 # The planner cannot know how much news there is, and the wrong plan takes a minute instead of a second:
 # a handful is found through indexes, whatever the tables have grown to; a month's worth is read in one go.
@@ -79,13 +78,22 @@ class News:
 
 
 @dataclass(frozen=True, slots=True)
+class Broken:
+    """A tenant whose news PostgreSQL refuses to charge, and what it said; nothing of it is lost."""
+
+    tenant: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a run did: how many charges it wrote, whose news it took, and which gaps keep whose waiting."""
+    """What a run did: how many charges it wrote, whose news it took, and what keeps whose waiting."""
 
     written: int = 0
     unit_seconds: int = 0
     tenants: tuple[str, ...] = ()
     gaps: tuple[Gap, ...] = ()
+    broken: tuple[Broken, ...] = ()
 
     def __add__(self, other: "Outcome") -> "Outcome":
         return Outcome(
@@ -93,11 +101,12 @@ class Outcome:
             self.unit_seconds + other.unit_seconds,
             self.tenants + other.tenants,
             self.gaps + other.gaps,
+            self.broken + other.broken,
         )
 
 
 def rate(*, now: datetime, whole: bool = False) -> Outcome:
-    """Charge every tenant's news; a price gap holds up only its own tenant.
+    """Charge every tenant's news; a price gap, or rows that PostgreSQL refuses, hold up only their own tenant.
 
     `whole` forgets the marks and looks at everything again, which writes nothing that is there already.
     """
@@ -105,10 +114,9 @@ def rate(*, now: datetime, whole: bool = False) -> Outcome:
         news = _news(whole=whole)
     if not news:
         return Outcome()
-    _tile(news)
     run, card, outcome = _run(now), prices.list_card().pk, Outcome()
     for batch in _batches(news):
-        outcome += _charge_all_but_gaps(batch, run=run, card=card, whole=whole)
+        outcome += _charge_each(batch, run=run, card=card, whole=whole)
     return outcome
 
 
@@ -119,7 +127,7 @@ def rate_tenant(tenant: Tenant, *, now: datetime) -> Outcome:
     closes a month relies on it.
     """
     with as_tenant(tenant.pk):
-        _alone()
+        turns.take()
         news = _news(whole=False, tenants=[tenant.pk])
         if not news:
             return Outcome()
@@ -129,6 +137,22 @@ def rate_tenant(tenant: Tenant, *, now: datetime) -> Outcome:
             return _charge(news, run=_run(now), card=card, whole=False)
         except Uncovered:
             raise PriceGap(_gaps(news, card=card, whole=False)) from None
+
+
+def _charge_each(news: list[News], *, run: int, card: int, whole: bool) -> Outcome:
+    """Charge them together; where PostgreSQL refuses that, halve them until the tenant it is about stands alone."""
+    try:
+        _tile(news)
+        return _charge_all_but_gaps(news, run=run, card=card, whole=whole)
+    except OperationalError:
+        raise  # it is away or has no time: nobody's rows are to blame, and the next run comes soon
+    except DatabaseError as error:
+        if len(news) == 1:
+            return Outcome(broken=(Broken(news[0].tenant, str(error).strip()),))
+    half = len(news) // 2
+    first, second = news[:half], news[half:]
+    charged = _charge_each(first, run=run, card=card, whole=whole)
+    return charged + _charge_each(second, run=run, card=card, whole=whole)
 
 
 def _charge_all_but_gaps(news: list[News], *, run: int, card: int, whole: bool) -> Outcome:
@@ -171,12 +195,6 @@ def _tile(news: list[News]) -> None:
                 periods.ensure(Tenant.objects.get(pk=one.tenant), since=one.first, until=one.last)
 
 
-def _alone() -> None:
-    """Wait until no other run charges, and keep the next one waiting until this transaction is over."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [RATING])
-
-
 def _charge(news: list[News], *, run: int, card: int, whole: bool) -> Outcome:
     asked = {
         "tenants": [one.tenant for one in news],
@@ -186,7 +204,7 @@ def _charge(news: list[News], *, run: int, card: int, whole: bool) -> Outcome:
         "run": run,
         "whole": whole,
     }
-    _alone()
+    turns.take()
     with _planned(AT_ONCE if sum(one.stretches for one in news) > MANY else BY_INDEX) as cursor:
         cursor.execute(statement("rate"), asked)
         used, charged, written = cursor.fetchone()

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from django.db import DatabaseError, connection, transaction
+from django.db import DatabaseError, OperationalError, connection, transaction
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -246,6 +246,22 @@ def test_a_backlog_is_charged_batch_by_batch(monkeypatch: pytest.MonkeyPatch) ->
     outcome = rating.rate(now=NOW)
     assert (outcome.written, outcome.unit_seconds) == (9, 540)
     assert sorted(outcome.tenants) == sorted(tenants)
+
+
+def test_a_database_that_is_away_is_nobodys_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    for _ in range(2):
+        _tenant, project = customer()
+        ran(project, sold(), at("2026-11-20 08:00:00"), 60)
+    asked = []
+
+    def away(news: list[Any], **_: Any) -> None:
+        asked.append(news)
+        raise OperationalError("the server closed the connection")
+
+    monkeypatch.setattr(rating, "_charge", away)
+    with pytest.raises(OperationalError):
+        rating.rate(now=NOW)
+    assert len(asked) == 1
 
 
 def test_a_mark_from_another_cluster_is_not_believed() -> None:
