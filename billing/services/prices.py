@@ -8,11 +8,13 @@ from django.db import transaction
 from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
 
 from billing.domain.money import EXPONENTS
-from billing.models import PriceVersion, RateCard
+from billing.models import BillingPeriod, PriceVersion, RateCard, RatedCharge
+from billing.services import turns
 from broker.models import Offering
 from tenants.services import audit
 from tenants.services.actors import Actor
 from tenants.services.refusals import Invalid, Refused
+from tenants.services.walls import as_sweep
 
 LIST = "list"
 HIGHEST = 10**15  # a million an hour; beyond it a typing mistake is likelier than a price
@@ -54,17 +56,19 @@ def publish(
     """Let a price hold from `since` on, until the next version that is already scheduled.
 
     `since` is rounded up to a whole second and lies in the future, unless it fills a gap: seconds that have
-    a price keep it, seconds without one could not have been charged yet.
+    a price keep it, seconds without one could not have been charged yet. Nobody charges meanwhile: `now` may
+    have passed long ago when this is at last written, and what was charged since then stands as well.
     """
     _check(currency, nano_per_hour)
     if since.microsecond:
         since = since.replace(microsecond=0) + timedelta(seconds=1)
+    turns.take()
     card = RateCard.objects.select_for_update().get(pk=list_card().pk)
     versions = PriceVersion.objects.filter(rate_card=card, offering=offering, currency=currency)
     running = versions.filter(valid__contains=since).first()
     following = versions.filter(valid__startswith__gt=since).order_by("valid").first()
     if running:
-        if since < now or running.valid.lower == since:
+        if since < now or running.valid.lower == since or _charged(running, beyond=since):
             raise PriceFixed(
                 f"{offering.label} already has a price in {currency} at {since.isoformat()},"
                 " and it may have been charged or promised.",
@@ -139,6 +143,14 @@ def unpriced(*, currency: str, moment: datetime) -> list[Offering]:
     """Return published offerings that nobody can buy because they have no price."""
     known = at(moment, currency=currency)
     return [offering for offering in Offering.objects.published().order_by("pk") if offering.pk not in known]
+
+
+def _charged(version: PriceVersion, *, beyond: datetime) -> bool:
+    """Tell whether anybody was charged this price for a second after that moment."""
+    with as_sweep():
+        months = BillingPeriod.objects.filter(span__endswith__gt=beyond).values("pk")
+        charges = RatedCharge.objects.filter(period_id__in=months, price_version_id=version.pk, e__gt=beyond)
+        return charges.exists()
 
 
 def _check(currency: str, nano_per_hour: int) -> None:

@@ -1,14 +1,17 @@
 """Real commits, several workers: nothing is passed over, nothing is charged twice, no number is lost."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
 from threading import Event, Thread
 
-from django.db import connection
+import pytest
+from django.db import connection, connections, transaction
 
 from billing.models import InvoiceSeries
-from billing.services import closing, drafts, rating
+from billing.services import closing, drafts, prices, rating
 from tenants.services.walls import as_tenant
-from tests.billing.histories import EURO, HOUR, at, charges, customer, invoices, ran, sold
+from tests.billing.histories import EURO, HOUR, at, charges, customer, invoices, ran, reprice, sold
 from tests.database import OwnDatabase
 
 NOW = at("2026-11-21 09:00:00")
@@ -33,6 +36,17 @@ def together(*works: Callable[[], object]) -> list[BaseException]:
     for thread in threads:
         thread.join(60)
     return wrong
+
+
+@contextmanager
+def refused(unless: str) -> Iterator[None]:
+    """Let PostgreSQL take only such charges meanwhile."""
+    with connections["owner"].cursor() as cursor:
+        cursor.execute(
+            f"ALTER TABLE billing_ratedcharge ADD CONSTRAINT only_for_this_test CHECK ({unless}) NOT VALID"
+        )
+        yield
+        cursor.execute("ALTER TABLE billing_ratedcharge DROP CONSTRAINT only_for_this_test")
 
 
 def test_b11_a_transaction_that_commits_after_the_run_is_charged_by_the_next(
@@ -85,6 +99,57 @@ def test_news_that_come_while_a_month_is_closed_stand_on_an_invoice(own_database
     first, second = invoices(tenant)
     assert (first.status, first.total) == ("finalized", 100)
     assert (second.status, second.total) == ("draft", 2)
+
+
+def test_seconds_that_are_charged_while_a_price_is_published_keep_theirs(own_database: OwnDatabase) -> None:
+    """What ended after the moment at which the operator pressed may be charged before the price is written."""
+    tenant, project = customer()
+    offering = sold(EURO)
+    ran(project, offering, NOW - timedelta(seconds=HOUR), HOUR + 5)
+    assert rating.rate(now=NOW + timedelta(seconds=6)).written == 1
+    with pytest.raises(prices.PriceFixed, match="may have been charged"):
+        reprice(offering, 2 * EURO, since=NOW)
+    reprice(offering, 2 * EURO, since=NOW + timedelta(seconds=5))
+    assert [charge.exact_num for charge in charges(tenant)] == [(HOUR + 5) * EURO]
+
+
+def test_nobody_charges_while_a_price_is_written(own_database: OwnDatabase) -> None:
+    tenant, project = customer()
+    offering = sold(EURO)
+    written, charged = Event(), Event()
+
+    def publish() -> None:
+        with transaction.atomic():
+            reprice(offering, 2 * EURO, since=NOW)
+            written.set()
+            charged.wait(2)  # in vain where the run waits for us, as it should
+
+    def rate() -> None:
+        written.wait(30)
+        ran(project, offering, NOW - timedelta(seconds=HOUR), 2 * HOUR)
+        rating.rate(now=NOW + timedelta(seconds=HOUR))
+        charged.set()
+
+    assert together(publish, rate) == []
+    assert sum(charge.exact_num for charge in charges(tenant)) == HOUR * EURO + HOUR * 2 * EURO
+
+
+def test_rows_that_postgresql_refuses_hold_up_only_their_own_tenant(own_database: OwnDatabase) -> None:
+    offering, ran_by = sold(), []
+    for _ in range(5):
+        tenant, project = customer()
+        ran(project, offering, at("2026-11-20 08:00:00"), 60)
+        ran_by.append(tenant)
+    odd = ran_by[2]
+    with refused(f"tenant_id <> '{odd.pk}'"):
+        outcome = rating.rate(now=NOW)
+        assert (outcome.written, len(outcome.tenants)) == (4, 4)
+        assert [one.tenant for one in outcome.broken] == [odd.pk]
+        assert "only_for_this_test" in outcome.broken[0].why
+    assert charges(odd) == []
+    mended = rating.rate(now=NOW)
+    assert (mended.written, mended.broken) == (1, ())
+    assert [charge.unit_seconds for charge in charges(odd)] == [60]
 
 
 def test_workers_that_rate_and_draft_at_once_charge_everything_once(own_database: OwnDatabase) -> None:
