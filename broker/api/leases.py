@@ -4,8 +4,9 @@ import re
 from typing import Any
 
 from django.db.models import QuerySet
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.decorators import action
+from rest_framework.exceptions import ValidationError
 from rest_framework.mixins import ListModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -39,7 +40,8 @@ from tenants.services import permissions
 from tenants.services.permissions import project_for
 
 TAG = re.compile(r"tag\.(.{1,60})", re.DOTALL)
-STEPS = 500
+SEQ = re.compile(r"[0-9]{1,9}")
+STEPS = 500  # at once
 
 
 class Leases(Etagged, ListModelMixin, TenantViewSet):
@@ -188,12 +190,22 @@ class Leases(Etagged, ListModelMixin, TenantViewSet):
             growing.extend(lease, more_s=wanted["more_s"], actor=self.request.actor, now=self.now)
         )
 
-    @extend_schema(responses=Transitions, filters=False)
+    @extend_schema(
+        responses=Transitions,
+        filters=False,
+        parameters=[OpenApiParameter("cursor", str, description="Where the page before ended.")],
+    )
     @action(detail=True, pagination_class=None)
     def transitions(self, request_: Request, pk: str) -> Response:
-        """Return every step of its life, first to last; what is charged follows from these alone."""
-        steps = list(Transition.objects.filter(lease_id=self.get_object().pk).order_by("seq")[:STEPS])
-        return _all(TransitionOut(steps, many=True).data)
+        """Return the steps of its life, first to last, 500 at once; what is charged follows from these alone."""
+        life = Transition.objects.filter(lease_id=self.get_object().pk)
+        cursor = request_.query_params.get("cursor", "")
+        if cursor and not SEQ.fullmatch(cursor):
+            raise ValidationError({"cursor": "Is not a cursor of this list."})
+        steps = list(life.filter(seq__gt=int(cursor or -1)).order_by("seq")[: STEPS + 1])
+        more = str(steps[STEPS - 1].seq) if len(steps) > STEPS else None
+        items = TransitionOut(steps[:STEPS], many=True).data
+        return Response({"items": items, "next_cursor": more, "total_estimate": life.count()})
 
     @extend_schema(responses=Allocations, filters=False)
     @action(detail=True, pagination_class=None)

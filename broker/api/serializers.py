@@ -275,7 +275,9 @@ class Whole(serializers.Serializer[Any]):
     total_estimate = serializers.IntegerField()
 
 
-class Transitions(Whole):
+class Transitions(serializers.Serializer[Any]):
+    next_cursor = serializers.CharField(allow_null=True)
+    total_estimate = serializers.IntegerField()
     items = TransitionOut(many=True)
 
 

@@ -327,6 +327,22 @@ def test_of_an_operators_step_a_tenant_learns_only_that_it_was_one(
     assert OPERATOR.label not in answer.content.decode()
 
 
+def test_a_long_life_is_told_in_pages(
+    api: Api, kestrel: Home, life: Life, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("broker.api.leases.STEPS", 3)
+    path = f"leases/{life.lease(kestrel, offering()).pk}/transitions"
+    first = api.get(path).body
+    assert [step["after"] for step in first["items"]] == ["requested", "queued", "provisioning"]
+    assert first["total_estimate"] == 4
+    second = api.get(f"{path}?cursor={first['next_cursor']}").body
+    assert ([step["after"] for step in second["items"]], second["next_cursor"]) == (["active"], None)
+    monkeypatch.setattr("broker.api.leases.STEPS", 4)
+    assert api.get(path).body["next_cursor"] is None
+    for odd in ("x", "-1", "\N{SUPERSCRIPT TWO}", "9" * 10):
+        assert api.get(f"{path}?cursor={odd}").status_code == 400
+
+
 def test_an_expired_and_a_broken_token_are_not_let_in(kestrel: Home, life: Life) -> None:
     token = kestrel.token()
     assert Api(token[:-1] + "x").get("leases").status_code == 401
