@@ -10,8 +10,10 @@ from ports import ids, mail
 from tenants.domain.credentials import digest
 from tenants.domain.roles import IN_WORDS, Grants, Role
 from tenants.models import Invitation, Member, Project, Tenant, User
-from tenants.services import audit, members
+from tenants.services import members
 from tenants.services.actors import Actor
+from tenants.services.offers import record
+from tenants.services.offers import revoke as revoke
 from tenants.services.permissions import not_suspended
 from tenants.services.refusals import Missing
 from tenants.services.walls import as_door, enter_tenant
@@ -63,7 +65,7 @@ def invite(
         created_at=now,
         expires_at=now + LIFE,
     )
-    _record("invitation.create", invitation, actor=actor, now=now, role=role.value)
+    record("invitation.create", invitation, actor=actor, now=now, role=role.value)
     mail.send(
         to=invitation.email,
         subject=f"{tenant.name} invites you to gpubroker",
@@ -77,13 +79,6 @@ def invite(
         ),
     )
     return invitation, secret
-
-
-@transaction.atomic
-def revoke(invitation: Invitation, *, actor: Actor, now: datetime) -> None:
-    """Take an offer back; one that was accepted stays accepted."""
-    if Invitation.objects.filter(pk=invitation.pk, accepted_at=None, revoked_at=None).update(revoked_at=now):
-        _record("invitation.revoke", invitation, actor=actor, now=now)
 
 
 def look(secret: str, *, now: datetime) -> Offer:
@@ -128,18 +123,5 @@ def accept(secret: str, *, user: User, actor: Actor, now: datetime) -> Member:
         now=now,
     )
     Invitation.objects.filter(pk=invitation.pk).update(accepted_at=now)
-    _record("invitation.accept", invitation, actor=actor, now=now, member=member.pk)
+    record("invitation.accept", invitation, actor=actor, now=now, member=member.pk)
     return member
-
-
-def _record(action: str, invitation: Invitation, *, actor: Actor, now: datetime, **detail: object) -> None:
-    audit.record(
-        action,
-        actor=actor,
-        now=now,
-        tenant_id=invitation.tenant_id,
-        subject_id=invitation.pk,
-        subject_label=invitation.email,
-        project=invitation.project_id or "",
-        **detail,
-    )

@@ -7,7 +7,7 @@ from django.db.models import F
 
 from tenants.domain.roles import Grants, Role
 from tenants.models import Member, Project, Tenant, User
-from tenants.services import audit, tenants, tokens
+from tenants.services import audit, offers, tenants, tokens
 from tenants.services.actors import Actor
 from tenants.services.refusals import NotAllowed, Refused, Stale
 
@@ -55,7 +55,7 @@ def add(
 
 @transaction.atomic
 def change_role(member: Member, *, role: Role, grants: Grants, actor: Actor, now: datetime) -> Member:
-    """Give a member another role on the same node."""
+    """Give a member another role on the same node; what they offered and may no longer give is taken back."""
     before = Role(member.role)
     if role == before:
         return member
@@ -69,18 +69,20 @@ def change_role(member: Member, *, role: Role, grants: Grants, actor: Actor, now
         raise Stale("The membership was changed in the meantime.", fix="Read it again, then change it.")
     member.role, member.version = role.value, member.version + 1
     _record("member.role", member, actor=actor, now=now, before=before.value, after=role.value)
+    offers.revoke_beyond(tenant=member.tenant, user_id=member.user_id, actor=actor, now=now)
     return member
 
 
 @transaction.atomic
 def remove(member: Member, *, grants: Grants, actor: Actor, now: datetime) -> None:
-    """End a membership; with their last one in the tenant, the person's tokens die too."""
+    """End a membership, and with it the offers that stood on it; with their last one, the person's tokens die too."""
     if member.user_id != actor.id:  # anybody may leave
         must_give(grants, Role(member.role), member.project)
     _keep_an_owner(member)
     _record("member.remove", member, actor=actor, now=now, role=member.role)
     tenant, user_id = member.tenant, member.user_id
     member.delete()
+    offers.revoke_beyond(tenant=tenant, user_id=user_id, actor=actor, now=now)
     if not Member.objects.filter(tenant=tenant, user=user_id).exists():
         tokens.revoke_all_of(tenant=tenant, user_id=user_id, actor=actor, now=now)
 

@@ -10,7 +10,7 @@ from ports import mail
 from tenants.domain.roles import Grant, Grants, Role
 from tenants.models import AuditEvent, Member
 from tenants.services import invitations, members, service_accounts, walls
-from tenants.services.actors import SYSTEM
+from tenants.services.actors import SYSTEM, Actor
 from tenants.services.projects import NameTaken
 from tenants.services.refusals import Missing, NotAllowed, Stale
 from tests.tenants import people
@@ -209,6 +209,54 @@ def test_a_link_used_between_looking_and_accepting_is_refused(
     user = people.User.objects.create_user("late@example.org")
     with pytest.raises(Missing, match="used meanwhile"):
         invitations.accept(secret, user=user, actor=SYSTEM, now=moment())
+
+
+def offered(world: World, by: object, role: Role, project: people.Project | None = None) -> str:
+    """Return the secret of a link that somebody made, and was shown."""
+    with walls.as_tenant(world.tenant.pk):
+        _, secret = invitations.invite(
+            tenant=world.tenant,
+            email="x@example.org",
+            role=role,
+            project=project,
+            grants=ALL,
+            actor=Actor("user", by.pk, by.email),  # type: ignore[attr-defined]
+            now=moment(),
+        )
+    return secret
+
+
+def opens(secret: str) -> bool:
+    try:
+        return bool(invitations.look(secret, now=moment()))
+    except Missing:
+        return False
+
+
+def test_who_was_removed_does_not_come_back_by_a_link_of_their_own(delta: World) -> None:
+    admin = delta.person(Role.ADMIN)
+    used, theirs, others = (offered(delta, who, Role.ADMIN) for who in (admin, admin, delta.owner))
+    friend = people.User.objects.create_user("friend@example.org")
+    invitations.accept(used, user=friend, actor=SYSTEM, now=moment())
+    with walls.as_tenant(delta.tenant.pk):
+        members.remove(delta.membership(admin), now=moment(), **WHO)
+    assert [opens(theirs), opens(others)] == [False, True]
+    with pytest.raises(Missing):
+        invitations.accept(theirs, user=admin, actor=SYSTEM, now=moment())
+    assert events(delta, "invitation.revoke") == 1
+    with walls.as_tenant(delta.tenant.pk):
+        assert not Member.objects.filter(user=admin).exists()
+        assert Member.objects.filter(user=friend).exists()
+
+
+def test_a_lesser_role_takes_back_what_one_may_no_longer_offer_and_no_more(delta: World) -> None:
+    admin, lab = delta.person(Role.ADMIN), delta.child("lab")
+    with walls.as_tenant(delta.tenant.pk):
+        members.add(tenant=delta.tenant, user=admin, role=Role.ADMIN, project=lab, actor=SYSTEM, now=moment())
+    of_all, of_lab = offered(delta, admin, Role.ADMIN), offered(delta, admin, Role.MEMBER, lab)
+    with walls.as_tenant(delta.tenant.pk):
+        members.change_role(delta.membership(admin), role=Role.VIEWER, now=moment(), **WHO)
+    assert [opens(of_all), opens(of_lab)] == [False, True]
 
 
 def test_service_accounts_keep_their_rules(delta: World) -> None:
