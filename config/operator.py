@@ -34,9 +34,12 @@ class Operator(BaseSettings):
     broker_url: str = Field(
         default="redis://127.0.0.1:6379/0", description="Valkey; redis+socket:///path for a unix socket."
     )
-    public_url: str = Field(default="http://127.0.0.1:8000", description="Where people reach the portal.")
+    public_url: str = Field(
+        default="http://localhost:8000",
+        description="Where people reach the portal; a name, since browsers give passkeys to no bare address.",
+    )
     events_url: str = Field(
-        default="http://127.0.0.1:8001", description="Where browsers reach the live event process."
+        default="http://localhost:8001", description="Where browsers reach the live event process."
     )
     allowed_hosts: tuple[str, ...] = Field(
         default=("127.0.0.1", "localhost", "[::1]"), description="Host names this installation answers to."

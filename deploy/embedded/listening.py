@@ -17,6 +17,11 @@ def need_free(host: str, port: int, *, what: str, option: str) -> None:
             f"Port {port} for {what} is out of range: from {EPHEMERAL_FROM} on the system lends ports\n"
             f"to outgoing connections, and a server there fails now and then. make run {option}=8100"
         )
+    if host in ("127.0.0.1", "0.0.0.0") and answers_at("::1", port):
+        raise Complaint(
+            f"Port {port}, needed for {what}, is in use{owner_of(port)}: whoever opens localhost would get there.\n"
+            f"Stop that process, or choose another port: make run {option}={port + 100}"
+        )
     try:
         with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -31,6 +36,13 @@ def need_free(host: str, port: int, *, what: str, option: str) -> None:
             f"{what} cannot listen on {host}:{port}: {failure.strerror}.\n"
             "Choose an address of this machine and a port above 1023: make run HOST=127.0.0.1 PORT=8100"
         ) from failure
+
+
+def answers_at(host: str, port: int) -> bool:
+    """Tell whether somebody listens; nobody does where there is no IPv6."""
+    with suppress(OSError), socket.socket(socket.AF_INET6) as probe:
+        return probe.connect_ex((host, port)) == 0
+    return False
 
 
 def owner_of(port: int) -> str:

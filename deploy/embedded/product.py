@@ -20,6 +20,7 @@ from deploy.embedded.valkey import Valkey
 
 PYTHON = sys.executable
 READY, ALIVE = "/ready", "/health"
+HERE = ("127.0.0.1", "::1", "0.0.0.0", "::", "")
 
 
 @dataclass(frozen=True)
@@ -34,14 +35,17 @@ class Product:
     account: Account | None = None
 
     @property
+    def name(self) -> str:
+        """Return what a browser on this machine calls us: by a bare address it would allow no passkeys."""
+        return "localhost" if self.host in HERE else f"[{self.host}]" if ":" in self.host else self.host
+
+    @property
     def address(self) -> str:
-        shown = "127.0.0.1" if self.host in ("0.0.0.0", "::", "") else self.host
-        return os.environ.get("GPUBROKER_PUBLIC_URL", f"http://{shown}:{self.port}")
+        return os.environ.get("GPUBROKER_PUBLIC_URL", f"http://{self.name}:{self.port}")
 
     def env(self, role: str) -> dict[str, str]:
         """Return the environment of a process that logs in as a role."""
-        host = "127.0.0.1" if self.host in ("0.0.0.0", "::", "") else self.host
-        names = {"127.0.0.1", "localhost", "[::1]", host, socket.gethostname()}
+        names = {"127.0.0.1", "localhost", "[::1]", self.name, socket.gethostname()}
         own = {name: value for name, value in os.environ.items() if name.startswith("GPUBROKER_")}
         return {
             "PATH": f"{Path(PYTHON).parent}:{os.environ.get('PATH', '/usr/bin:/bin')}",
@@ -54,7 +58,7 @@ class Product:
             "CELERY_SKIP_CHECKS": "1",  # `make check` ran them; here they would only cost a second each
             # What a person may choose for themselves comes first, what the launcher decides comes last.
             "GPUBROKER_PUBLIC_URL": self.address,
-            "GPUBROKER_EVENTS_URL": f"http://{host}:{self.port + 1}",
+            "GPUBROKER_EVENTS_URL": f"http://{self.name}:{self.port + 1}",
             "GPUBROKER_ALLOWED_HOSTS": json.dumps(sorted(names)),
             "GPUBROKER_SECURE_COOKIES": "false" if self.address.startswith("http:") else "true",
             # The showcase's operator has no second factor yet; whoever adds one is asked for it all the same.

@@ -118,7 +118,7 @@ def served() -> Iterator[Portal]:
     portal = peopled()
     server = ThreadedWSGIServer(("127.0.0.1", 0), QuietHandler)
     server.set_app(get_wsgi_application())
-    portal.url = f"http://127.0.0.1:{server.server_port}"
+    portal.url = f"http://localhost:{server.server_port}"
     over = threading.Event()
     threads = [
         threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}),

@@ -46,6 +46,17 @@ def test_the_port_of_the_events_must_be_free_too(data: Path, port: int) -> None:
             installation(options(data, port)).__enter__()
 
 
+def test_somebody_else_at_localhosts_other_address_is_named(port: int) -> None:
+    with socket.socket(socket.AF_INET6) as taken:
+        try:
+            taken.bind(("::1", port))
+        except OSError:
+            pytest.skip("this machine has no IPv6")
+        taken.listen()
+        with pytest.raises(Complaint, match=rf"Port {port}.* is in use by .* \(process {os.getpid()}\)"):
+            listening.need_free("127.0.0.1", port, what="the portal", option="PORT")
+
+
 @pytest.mark.parametrize("number", [0, 32_768, 70_000])
 def test_a_port_that_fails_now_and_then_is_refused_at_once(number: int) -> None:
     with pytest.raises(Complaint, match="out of range"):

@@ -1,16 +1,21 @@
 """What the launcher says and what it looks for."""
 
+import json
+import os
 import re
 from pathlib import Path
 
 import pytest
 
 from deploy import secret_scan
+from deploy.embedded import folders
 from deploy.embedded.complaint import Complaint
 from deploy.embedded.greeting import greeting
 from deploy.embedded.migrations import fingerprint
 from deploy.embedded.preparation import read
+from deploy.embedded.product import Product
 from deploy.embedded.roles import Server
+from deploy.embedded.valkey import Valkey
 from tests.run import selection
 
 DEMO = {
@@ -45,6 +50,30 @@ def test_every_start_prints_a_key_of_its_own_so_that_each_launches_a_lease() -> 
         said = greeting(address="http://127.0.0.1:8000", demo=DEMO, logs=Path("/data/logs"), seconds=1)
         keys.add(re.findall(r"Idempotency-Key: ([\w-]+)'", said)[0])
     assert len(keys) == 3
+
+
+@pytest.mark.parametrize(
+    ("host", "name"),
+    [
+        ("127.0.0.1", "localhost"),
+        ("0.0.0.0", "localhost"),
+        ("::1", "localhost"),
+        ("192.0.2.7", "192.0.2.7"),
+        ("2001:db8::7", "[2001:db8::7]"),
+    ],
+)
+def test_pages_events_and_allowed_hosts_agree_on_a_name_that_may_have_passkeys(
+    host: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for variable in [variable for variable in os.environ if variable.startswith("GPUBROKER_")]:
+        monkeypatch.delenv(variable)
+    places = folders.prepare(tmp_path, servers=None, products=None)
+    valkey = Valkey("valkey-server", places.valkey, places.sockets)
+    product = Product(places, Server("postgresql://boss:word@db.example/postgres"), valkey, host, 8000)
+    env = product.env("gpubroker_web")
+    assert product.address == env["GPUBROKER_PUBLIC_URL"] == f"http://{name}:8000"
+    assert env["GPUBROKER_EVENTS_URL"] == f"http://{name}:8001"
+    assert {"localhost", "127.0.0.1", name} <= set(json.loads(env["GPUBROKER_ALLOWED_HOSTS"]))
 
 
 def test_the_seeds_answer_is_its_last_line(tmp_path: Path) -> None:

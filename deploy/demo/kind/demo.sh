@@ -55,7 +55,7 @@ up() {
   helm upgrade --install gpubroker "$root/deploy/chart" --namespace "$PLACE" --values "$here/values.yaml" \
     --wait --timeout 5m
   echo
-  echo "Open it:         kubectl -n $PLACE port-forward service/gpubroker-web 8000:80, then http://127.0.0.1:8000/"
+  echo "Open it:         kubectl -n $PLACE port-forward service/gpubroker-web 8000:80, then http://localhost:8000/"
   echo "Be an operator:  sign up there, then kubectl -n $PLACE exec deploy/gpubroker-web -- python manage.py operator appoint <address>"
   echo "Take it away:    $0 down"
 }

@@ -1,0 +1,95 @@
+"""A passkey in a real browser: made on the account's page, then the whole of a sign-in; and what is said when not."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.portal import EMAIL, PASSWORD, Portal
+
+pytestmark = pytest.mark.browser
+AUTHENTICATOR = {
+    "protocol": "ctap2",
+    "transport": "internal",
+    "hasResidentKey": True,
+    "hasUserVerification": True,
+    "isUserVerified": True,
+    "automaticPresenceSimulation": True,
+}
+
+
+@contextmanager
+def visitor(portal: Portal, chromium: Browser, *, willing: bool = True) -> Iterator[Page]:
+    """Open a browser that has a fingerprint reader, and somebody who puts a finger on it or does not."""
+    with portal.context(chromium, signed_in=False) as context:
+        page = context.new_page()
+        wire = context.new_cdp_session(page)
+        wire.send("WebAuthn.enable")
+        wire.send(
+            "WebAuthn.addVirtualAuthenticator", {"options": {**AUTHENTICATOR, "isUserVerified": willing}}
+        )
+        yield page
+
+
+def by_password(page: Page) -> None:
+    page.goto("/sign-in/")
+    page.fill("[name=login]", EMAIL)
+    page.fill("[name=password]", PASSWORD)
+    page.press("[name=password]", "Enter")
+
+
+def test_a_passkey_is_made_and_then_signs_in_by_itself(portal: Portal, chromium: Browser) -> None:
+    with visitor(portal, chromium) as page:
+        by_password(page)
+        expect(page.get_by_role("heading", name="Home")).to_be_visible()
+        page.goto("/account/security/webauthn/add/")
+        page.fill(
+            "[name=password]", PASSWORD
+        )  # asked once more, before anything that opens the account is made
+        page.get_by_role("button", name="Continue").click()
+        page.fill("[name=name]", "My laptop")
+        page.check("[name=passwordless]")
+        page.get_by_role("button", name="Add the key").click()
+        page.wait_for_url(re.compile("/account/security/(?!webauthn/add)"))
+        page.goto("/account/security/webauthn/")
+        expect(page.get_by_role("listitem").filter(has_text="My laptop")).to_contain_text("passkey")
+
+        page.context.clear_cookies()
+        page.goto("/")
+        page.get_by_role("button", name="Continue with a passkey").click()
+        expect(page.get_by_role("heading", name="Home")).to_be_visible()
+
+        page.context.clear_cookies()
+        by_password(page)  # which now is one factor of two
+        expect(page.get_by_role("heading", name="Second factor")).to_be_visible()
+        page.get_by_role("button", name="Use a security key").click()
+        expect(page.get_by_role("heading", name="Home")).to_be_visible()
+    assert portal.complaints == []
+
+
+def test_a_passkey_that_nobody_has_is_said_above_the_button(portal: Portal, chromium: Browser) -> None:
+    with visitor(portal, chromium, willing=False) as page:
+        page.goto("/sign-in/")
+        for _ in range(2):
+            page.get_by_role("button", name="Continue with a passkey").click()
+            expect(page.get_by_role("alert")).to_contain_text("No passkey was used")
+        assert page.get_by_role("alert").count() == 1
+    assert portal.complaints == []
+
+
+def test_at_a_bare_address_the_password_works_and_the_passkey_says_where_it_would(
+    portal: Portal, chromium: Browser
+) -> None:
+    address = portal.url.replace("localhost", "127.0.0.1")
+    with portal.context(chromium, signed_in=False) as context:
+        page = context.new_page()
+        page.goto(f"{address}/sign-in/")
+        page.get_by_role("button", name="Continue with a passkey").click()
+        expect(page.get_by_role("alert")).to_contain_text(f"not at 127.0.0.1. Open {portal.url} instead.")
+        page.fill("[name=login]", EMAIL)
+        page.fill("[name=password]", PASSWORD)
+        page.press("[name=password]", "Enter")
+        expect(page.get_by_role("heading", name=re.compile("Home|Second factor"))).to_be_visible()
+        assert page.url.startswith(address)

@@ -1,0 +1,115 @@
+"""An authenticator app: once it is set up, the password alone opens nothing."""
+
+import re
+import time
+from typing import Any
+
+import pytest
+from allauth.account.models import EmailAddress
+from allauth.mfa.models import Authenticator
+from allauth.mfa.totp.internal.auth import format_hotp_value, hotp_value
+from django.core.cache import cache
+
+from tests.tenants import people
+from tests.tenants.people import World
+from tests.tenants.portal.test_signing_in import PASSWORD, Stranger, sign_in
+
+pytestmark = pytest.mark.django_db
+SECURITY, ASKED = "/account/security/", "/account/security/authenticate/"
+NOON = 1_800_000_000.0
+
+
+@pytest.fixture(autouse=True)
+def watch(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Return a clock that a test turns on: a code lasts half a minute, and is taken once."""
+    hand = [NOON]
+    monkeypatch.setattr("allauth.mfa.totp.internal.auth.time", Watch(hand))
+    cache.clear()
+    return hand
+
+
+class Watch:
+    def __init__(self, hand: list[float]) -> None:
+        self.hand = hand
+
+    def time(self) -> float:
+        return self.hand[0]
+
+
+@pytest.fixture
+def delta() -> World:
+    made = people.make("Delta")
+    made.owner.set_password(PASSWORD)
+    made.owner.save()
+    EmailAddress.objects.create(user=made.owner, email=made.owner.email, verified=True, primary=True)
+    return made
+
+
+@pytest.fixture
+def secret(delta: World) -> str:
+    """Set the app up as its owner would, and return what the app keeps."""
+    browser = Stranger()
+    assert sign_in(browser, delta.owner.email)["Location"] == "/"
+    assert browser.get(f"{SECURITY}totp/activate/")["Location"].startswith("/account/reauthenticate/")
+    browser.post("/account/reauthenticate/", {"password": PASSWORD})
+    page = browser.get(f"{SECURITY}totp/activate/").content.decode()
+    found = re.search(r'id="secret" value="([A-Z2-7]+)"', page)
+    assert found, page
+    refused = browser.post(f"{SECURITY}totp/activate/", {"code": wrong(found[1], NOON)})
+    assert refused.status_code == 200
+    assert not Authenticator.objects.exists()
+    browser.post(f"{SECURITY}totp/activate/", {"code": code(found[1], NOON)})
+    assert Authenticator.objects.filter(user=delta.owner, type="totp").exists()
+    return found[1]
+
+
+def code(secret: str, at: float) -> str:
+    return str(format_hotp_value(hotp_value(secret, int(at) // 30)))
+
+
+def wrong(secret: str, at: float) -> str:
+    return f"{(int(code(secret, at)) + 1) % 1_000_000:06d}"
+
+
+def inside(browser: Stranger) -> bool:
+    """Tell whether the visitor sees what only somebody signed in does."""
+    answer: Any = browser.get("/projects/")
+    return bool(answer.status_code == 200)
+
+
+def test_the_password_alone_opens_nothing_once_there_is_a_second_factor(
+    delta: World, secret: str, watch: list[float]
+) -> None:
+    browser = Stranger()
+    assert sign_in(browser, delta.owner.email)["Location"].startswith(ASKED)
+    assert not inside(browser)
+    watch[0] += 30
+    assert browser.post(ASKED, {"code": wrong(secret, watch[0])}).status_code == 200
+    assert browser.post(ASKED, {"code": code(secret, NOON)}).status_code == 200  # half a minute old
+    assert not inside(browser)
+    assert browser.post(ASKED, {"code": code(secret, watch[0])})["Location"] == "/"
+    assert inside(browser)
+
+
+def test_a_code_that_was_read_over_a_shoulder_opens_nothing(
+    delta: World, secret: str, watch: list[float]
+) -> None:
+    watch[0] += 30
+    for browser, lets_in in ((Stranger(), True), (Stranger(), False)):
+        sign_in(browser, delta.owner.email)
+        browser.post(ASKED, {"code": code(secret, watch[0])})
+        assert inside(browser) is lets_in
+
+
+def test_a_recovery_code_stands_in_for_the_app_once(delta: World, secret: str) -> None:
+    spare = Authenticator.objects.get(user=delta.owner, type="recovery_codes").wrap().get_unused_codes()[0]
+    for browser, lets_in in ((Stranger(), True), (Stranger(), False)):
+        sign_in(browser, delta.owner.email)
+        browser.post(ASKED, {"code": spare})
+        assert inside(browser) is lets_in
+
+
+def test_without_a_password_first_no_code_is_asked_for_or_taken(delta: World, secret: str) -> None:
+    browser = Stranger()
+    assert browser.post(ASKED, {"code": code(secret, time.time())})["Location"].startswith("/sign-in/")
+    assert not inside(browser)
