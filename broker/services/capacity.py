@@ -32,14 +32,18 @@ SELECT g.id, n.id, n.name, c.name, g.index, c.shares_soft_cards, g.gpu_model_id,
 """
 # Read through the view, which tells whose a place is only to its own tenant.
 OCCUPIED = """
-SELECT o.gpu_id, o.profile, o.isolation, o.start, o.mine FROM broker_occupied o
+SELECT o.gpu_id, g.node_id, o.profile, o.isolation, o.start, o.mine FROM broker_occupied o
   JOIN broker_gpu g ON g.id = o.gpu_id WHERE %(model)s = '' OR g.gpu_model_id = %(model)s
+"""
+STRANGERS = """
+SELECT EXISTS (
+  SELECT FROM broker_occupied o JOIN broker_gpu g ON g.id = o.gpu_id WHERE g.node_id = %s AND NOT o.mine)
 """
 
 
 @dataclass
 class Card:
-    """One sellable card with what lies on it; `strangers` tells that another tenant holds some of it."""
+    """One sellable card with what lies on it; `strangers` tells that another tenant holds some of it, or may."""
 
     gpu: str
     node: str
@@ -58,6 +62,13 @@ class Card:
     @property
     def view(self) -> CardView:
         return CardView(self.gpu, self.node, self.state, self.layout)
+
+    @property
+    def picked_by_node(self) -> bool:
+        """Tell whether a share of it may turn out to be one of another card: its node hands out any replica."""
+        return (
+            any(held.profile.kind is ProfileKind.SHARE for held in self.layout.held) if self.layout else False
+        )
 
     @property
     def where(self) -> str:
@@ -83,10 +94,21 @@ def cards_of(pool: Pool | None) -> list[Card]:
         cursor.execute(CARDS, {"model": model, "region": region})
         cards = {row[0]: _card(row) for row in cursor.fetchall()}
         cursor.execute(OCCUPIED, {"model": model})
-        for gpu, profile, isolation, start, mine in cursor.fetchall():
+        visited = set()  # nodes on which a stranger holds something
+        for gpu, node, profile, isolation, start, mine in cursor.fetchall():
+            visited |= set() if mine else {node}
             if card := cards.get(gpu):
                 _put(card, profile, Isolation(isolation), start, mine)
+    for card in cards.values():
+        card.strangers = card.strangers or (card.node in visited and card.picked_by_node)
     return list(cards.values())
+
+
+def has_strangers(node: str) -> bool:
+    """Tell whether another tenant holds anything on a node. Must run inside the tenant's wall."""
+    with connection.cursor() as cursor:
+        cursor.execute(STRANGERS, [node])
+        return bool(cursor.fetchone()[0])
 
 
 def _card(row: Sequence[object]) -> Card:

@@ -13,7 +13,17 @@ from django.db.models.functions import Coalesce
 
 from broker.domain.states import LeaseState
 from broker.models import Allocation, Gpu, Lease, Offering, StaleLease
-from broker.services.capacity import Card, Pool, Seating, cards_of, could_ever_fit, pool_of, seat, within
+from broker.services.capacity import (
+    Card,
+    Pool,
+    Seating,
+    cards_of,
+    could_ever_fit,
+    has_strangers,
+    pool_of,
+    seat,
+    within,
+)
 from broker.services.leases import leaving
 from broker.services.volumes import mounting
 from ports import doorbell
@@ -196,6 +206,8 @@ def foresee(lease: Lease) -> None:
 def _hold(lease: Lease, seating: Seating, now: datetime) -> bool:
     """Take the seats and step to provisioning; False when a card went out of service meanwhile."""
     offering, generation = lease.offering, lease.generation + 1
+    if _meets_strangers(seating):
+        return False
     # Locked in order: two placers of one card wait for each other here, where no circle can come about.
     wanted = Gpu.objects.sellable().filter(pk__in=seating.cards).order_by("pk")
     if len(wanted.select_for_update(of=("self",), no_key=True).values_list("pk")) < len(seating.cards):
@@ -231,6 +243,21 @@ def _hold(lease: Lease, seating: Seating, now: datetime) -> bool:
         progress={},
     )
     return True
+
+
+def _meets_strangers(seating: Seating) -> bool:
+    """Tell whether a stranger came to a node that picks the card of a share itself; else keep others from coming.
+
+    The books have each share on one card, but its node gives a replica of any: so all its cards are one here, and
+    are locked, in order, as one.
+    """
+    unwalled = {card.node for card in seating.cards.values() if card.picked_by_node and not card.shares_soft}
+    for node in sorted(unwalled):
+        cards = Gpu.objects.filter(node=node).order_by("pk").select_for_update(of=("self",), no_key=True)
+        list(cards.values_list("pk"))
+        if has_strangers(node):
+            return True
+    return False
 
 
 def _say(lease_ids: Sequence[str], reason: str) -> None:

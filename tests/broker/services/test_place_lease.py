@@ -196,6 +196,50 @@ def test_strangers_share_a_soft_card_where_its_owner_allows_it(life: Life) -> No
     assert held(second)[0].may_share
 
 
+def divided_in_quarters() -> None:
+    """Let every card be divided by its node, which gives a replica of whichever card it likes."""
+    quarters = [
+        {"profile": "quarter", "start": start, "size": 2, "isolation": "soft"} for start in (0, 2, 4, 6)
+    ]
+    Gpu.objects.update(layout_policy="fixed", fixed_layout=quarters)
+
+
+def test_strangers_never_share_a_node_that_picks_the_card_itself(life: Life) -> None:
+    fleet(Rack("north-1", REGION, MODEL, nodes=2, cards_per_node=2))
+    divided_in_quarters()
+    quarter, kestrel, swift, merlin = soft_offering(), home("Kestrel"), home("Swift"), home("Merlin")
+    first = life.lease(kestrel, quarter)
+    Gpu.objects.filter(pk=held(first)[0].gpu_id).update(health="unhealthy")  # whoever is on it is still there
+    second = life.lease(swift, quarter)
+    nodes = {Gpu.objects.get(pk=held(lease)[0].gpu_id).node_id for lease in (first, second)}
+    assert len(nodes) == 2
+    third = life.ask(merlin, quarter)
+    life.run()
+    assert fresh(third).state == LeaseState.QUEUED
+    with as_tenant(merlin.tenant.pk):
+        assert capacity.availability([quarter]) == {quarter.pk: 0}
+    with as_tenant(swift.tenant.pk):
+        assert capacity.availability([quarter]) == {quarter.pk: 7}
+
+
+def test_a_stranger_who_came_to_the_node_meanwhile_is_seen(life: Life) -> None:
+    cards(2)
+    divided_in_quarters()
+    quarter, kestrel, swift = soft_offering(), home("Kestrel"), home("Swift")
+    late = life.ask(swift, quarter)
+    with as_tenant(swift.tenant.pk):
+        lease = Lease.objects.select_related("offering").get(pk=late.pk)
+        on_the_other = capacity.cards_of((MODEL, REGION))[1:]
+        seating = capacity.seat(quarter, on_the_other, quantity=1, same_node=False)
+        assert seating
+    first = life.ask(kestrel, quarter)
+    with as_tenant(kestrel.tenant.pk):
+        assert placing.place(Lease.objects.select_related("offering").get(pk=first.pk), now=life.now)
+    with as_tenant(swift.tenant.pk):
+        assert not placing._hold(lease, seating, life.now)
+    assert held(late) == []
+
+
 def test_a_card_with_a_fixed_layout_sells_only_what_it_is_cut_into(life: Life) -> None:
     cards(1)
     layout = [{"profile": "3g.40gb", "start": 4, "size": 4}, {"profile": "2g.20gb", "start": 0, "size": 2}]
