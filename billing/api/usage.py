@@ -18,7 +18,8 @@ from billing.domain.money import exponent_of, to_minor
 from billing.domain.periods import month_of
 from billing.models import RatedCharge
 from billing.services import spend
-from broker.models import Lease
+from broker.domain.states import PriceClass
+from broker.models import Lease, Offering
 from tenants.api.filters import Filter
 from tenants.api.views import TenantViewSet
 from tenants.models import Project
@@ -96,6 +97,7 @@ DAYS = [
     OpenApiParameter("to", date, description="The day after the last, local; else until now."),
     OpenApiParameter("group_by", str, enum=list(spend.GROUPS)),
     OpenApiParameter("project", str, description="Only this project and all below it."),
+    OpenApiParameter("price_class", str, description="Only offerings of this class; grouped by offering."),
 ]
 
 
@@ -104,7 +106,7 @@ class Usage(TenantViewSet):
 
     serializer_class = UsageOut
     pagination_class = None
-    parameters = frozenset({"from", "to", "group_by", "project"})
+    parameters = frozenset({"from", "to", "group_by", "project", "price_class"})
     actions_needed = {"list": "usage.read"}
 
     def get_queryset(self) -> QuerySet[Project]:
@@ -121,6 +123,8 @@ class Usage(TenantViewSet):
             projects = projects.filter(path__contains=[self.project_for(wanted).pk])
         since, until = self._span(request)
         used = spend.by_day(tenant, since, until, group=group, projects=projects.values_list("pk", flat=True))
+        if terms := request.query_params.get("price_class", ""):
+            used = of_class(used, terms, group)
         total = to_minor(sum(each.exact_num for each in used), exponent_of(tenant.currency))
         zone = ZoneInfo(tenant.time_zone)
         return Response(
@@ -163,6 +167,16 @@ class Usage(TenantViewSet):
             return datetime(day.year, day.month, day.day, tzinfo=ZoneInfo(zone)).astimezone(UTC)
         except (ValueError, OverflowError):
             raise ValidationError({name: "Is a day such as 2026-11-21."}) from None
+
+
+def of_class(used: list[spend.Used], terms: str, group: str) -> list[spend.Used]:
+    """Leave only what offerings of these terms used."""
+    if terms not in list(PriceClass):
+        raise ValidationError({"price_class": f"Is one of {', '.join(PriceClass)}."})
+    if group != "offering":
+        raise ValidationError({"price_class": "Can be told apart only with `group_by=offering`."})
+    known = set(Offering.objects.filter(price_class=terms).values_list("pk", flat=True))
+    return [each for each in used if each.key in known]
 
 
 class RatedCharges(ListModelMixin, TenantViewSet):

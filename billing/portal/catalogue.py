@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
+from urllib.parse import urlencode
 
 from django.http import HttpResponse
 from django.shortcuts import render
@@ -13,7 +14,9 @@ from billing.portal import calls, downloads, meters, shelf
 from billing.portal.addresses import chosen, menu, varied
 from billing.portal.pages import PageRequest, may, page
 from billing.portal.shelf import Item
+from broker.models import OfferingState
 from tenants.models import QuotaKind
+from tenants.portal.acts import MOST
 
 MEMORY = [
     ("16", "at least 16 GB"),
@@ -61,9 +64,23 @@ def catalogue(request: PageRequest) -> HttpResponse:
         "csv": varied(request, format="csv"),
         "may_write": may(request, "leases.write"),
         "now": request.now,
-        "call": calls.get("/offerings?limit=500"),
+        "call": call(request),
     }  # fmt: skip
     return render(request, "billing/catalogue.html", context)
+
+
+def call(request: PageRequest) -> str:
+    """Write the call that gives the same offerings, each price class by itself."""
+    asked = {
+        "state": OfferingState.PUBLISHED.value,
+        "gpu_model": request.GET.get("model", ""),
+        "isolation": request.GET.get("isolation", ""),
+        "region": request.GET.get("region", ""),
+        "memory_gb__gte": chosen(request, "memory", dict(MEMORY)),
+        "free_now": "true" if request.GET.get("free") == "now" else "",
+        "limit": MOST,
+    }
+    return calls.get("/offerings?" + urlencode({name: value for name, value in asked.items() if value}))
 
 
 def filters_of(request: PageRequest, everything: list[Item]) -> list[dict[str, Any]]:

@@ -107,7 +107,7 @@ def form(request: PageRequest, asked: QueryDict, *, sent: bool = False) -> HttpR
         "key": (not reused and asked.get("key")) or ids.secret(),
         "now": request.now,
         "call": calls.post("/leases", body(request, each, wish, wanted)),
-        "call_offerings": calls.get("/offerings?limit=500"),
+        "call_offerings": calls.get("/offerings?state=published&limit=500"),
         "call_quote": calls.post("/quotes", body(request, each, wish, wanted), key=False),
     }
     return render(request, "billing/launch.html", context, status=409 if sent else 200)

@@ -97,7 +97,10 @@ def spend(request: PageRequest) -> HttpResponse:
         "project": request.project,
         "csv": varied(request, format="csv"),
         "now": now,
-        "call": calls.get("/usage?" + urlencode(same(request, borders, until, group))),
+        "call": calls.get("/usage?" + urlencode(same(request, month.start, until, group))),
+        "call_columns": calls.get("/usage?" + urlencode(same(request, borders[0], now, group)))
+        if step != "day"
+        else "",
     }
     return render(request, "billing/spend.html", context)
 
@@ -186,14 +189,16 @@ def track(request: PageRequest, used: list[Line], month: Period, past: Period, i
     return {"done": tuple(done), "limit": in_all, "limit_word": word, "ticks": ticks}
 
 
-def same(request: PageRequest, borders: list[datetime], until: datetime, group: str) -> dict[str, str]:
+def same(request: PageRequest, since: datetime, until: datetime, group: str) -> dict[str, str]:
     """Return the parameters by which the API tells the same usage."""
     zone = ZoneInfo(request.tenant.time_zone)
-    wanted = {"from": f"{borders[0].astimezone(zone):%Y-%m-%d}", "group_by": group}
+    wanted = {"from": f"{since.astimezone(zone):%Y-%m-%d}", "group_by": group}
     if until < request.now:
         wanted["to"] = f"{until.astimezone(zone):%Y-%m-%d}"
     if not request.scope.whole:
         wanted["project"] = request.project.pk
+    if group == "offering" and (terms := chosen(request, "class", dict(CLASSES))):
+        wanted["price_class"] = terms
     return wanted
 
 

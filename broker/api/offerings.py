@@ -6,6 +6,7 @@ from django.db.models import F, QuerySet
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
 from rest_framework.decorators import action
+from rest_framework.exceptions import ValidationError
 from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -88,11 +89,12 @@ class Offerings(ListModelMixin, RetrieveModelMixin, TenantViewSet):
     serializer_class = OfferingOut
     sorts = ("id", "-id", "label", "-label", "memory_gb", "-memory_gb")
     search_in = ("label", "profile", "gpu_model__name")
-    parameters = frozenset({"project"})
+    parameters = frozenset({"project", "free_now"})
     filters = {
         "gpu_model": Filter("gpu_model_id"),
         "profile": Filter("profile"),
         "region": Filter("region"),
+        "memory_gb__gte": Filter("memory_gb__gte", "number"),
         "isolation": Filter("isolation", choices=tuple(i.value for i in Isolation)),
         "price_class": Filter("price_class", choices=tuple(p.value for p in PriceClass)),
         "state": Filter("state", choices=tuple(SOLD)),
@@ -105,6 +107,16 @@ class Offerings(ListModelMixin, RetrieveModelMixin, TenantViewSet):
 
     def get_queryset(self) -> QuerySet[Offering]:
         return Offering.objects.filter(state__in=SOLD)
+
+    def filter_queryset(self, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        """Understand `free_now=true`: only what could start this second."""
+        found, asked = super().filter_queryset(queryset), self.request.query_params.get("free_now", "")
+        if self.action != "list" or not asked:
+            return found
+        if asked != "true":
+            raise ValidationError({"free_now": "Is true, or left out."})
+        free = capacity.availability(found)
+        return found.filter(pk__in=[pk for pk, count in free.items() if count])
 
     def get_serializer_context(self) -> dict[str, Any]:
         return {**super().get_serializer_context(), "free": getattr(self, "free", {})}

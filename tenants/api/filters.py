@@ -10,7 +10,7 @@ from rest_framework.filters import BaseFilterBackend
 from rest_framework.request import Request
 
 ALWAYS = frozenset({"limit", "cursor", "sort", "q", "dry_run"})
-LONGEST = 300
+LONGEST, LONGEST_NUMBER = 300, 9
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,8 @@ class Filter:
 
     lookup: str
     kind: str = (
-        # text (several, by comma), moment, flag, flag_not (true: the look-up is false), below (one of a path)
+        # text (several, by comma), moment, flag, flag_not (true: the look-up is false), number,
+        # below (one of a path)
         "text"
     )
     choices: tuple[str, ...] = ()
@@ -33,6 +34,10 @@ class Filter:
             if value not in ("true", "false"):
                 raise ValidationError({name: "Is either true or false."})
             return Q(**{self.lookup: (value == "true") is (self.kind == "flag")})
+        if self.kind == "number":
+            if not value.isascii() or not value.isdigit() or len(value) > LONGEST_NUMBER:
+                raise ValidationError({name: f"Is a whole number of at most {LONGEST_NUMBER} digits."})
+            return Q(**{self.lookup: int(value)})
         parts = value.split(",")
         if self.kind == "below":
             return Q(**{f"{self.lookup}__overlap": parts})

@@ -172,3 +172,28 @@ def test_a_tenant_finds_its_leases_by_who_asked_on_what_terms_and_below_a_projec
     assert found("q=1g.10gb") >= {deep.pk}
     assert desk.get("/api/v1/leases?requested_by=%00").status_code == 400
     assert desk.get("/api/v1/leases?price_class=odd").status_code == 400
+
+
+def test_offerings_are_found_by_memory_and_by_what_is_free(desk: Desk) -> None:
+    def found(query: str) -> set[str]:
+        return {each["id"] for each in items(desk.client, f"offerings?limit=500&{query}")}
+
+    assert found("memory_gb__gte=80") == {o.pk for o in Offering.objects.filter(memory_gb__gte=80)}
+    assert offering("card").pk in found("free_now=true")
+    for _ in range(8):
+        desk.life.lease(desk.owner, offering("card"))
+    assert found("free_now=true") == set()
+    for wrong in ("memory_gb__gte=much", "memory_gb__gte=9999999999", "free_now=maybe"):
+        read(desk.client, f"offerings?{wrong}", status=400)
+
+
+def test_usage_is_told_of_one_price_class(desk: Desk) -> None:
+    spot, dear = offering(price_class="spot"), offering()
+    for what in (spot, dear):
+        desk.life.lease(desk.owner, what)
+    desk.life.run(3600)
+    told = read(desk.client, "usage?price_class=spot")
+    assert {day["key"] for day in told["items"]} == {spot.pk}
+    assert float(told["total"]["amount"]) < float(read(desk.client, "usage")["total"]["amount"]) / 2
+    read(desk.client, "usage?price_class=odd", status=400)
+    read(desk.client, "usage?price_class=spot&group_by=project", status=400)
