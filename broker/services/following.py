@@ -18,12 +18,14 @@ from broker.provisioners.kubernetes.finding import order_of
 from broker.provisioners.kubernetes.identity import changed, older
 from broker.provisioners.kubernetes.inventory import NodeFound
 from broker.provisioners.kubernetes.kinds import BY_NAME, CONFIG_MAP, NODE, POD, Kind
+from broker.provisioners.kubernetes.mending import Mender
 from broker.provisioners.kubernetes.objects import T, read
 from broker.provisioners.kubernetes.pulse import LATE_S, Pulse, pulse_ref, under_way_s
 from broker.provisioners.kubernetes.reflector import Reflector
 from broker.provisioners.kubernetes.sink import Found, Waiting
 from broker.provisioners.kubernetes.transport import Api
 from broker.services import fencing, freezing, joining, sightings
+from broker.services.rounds import Round
 from broker.services.sightings import Sighting
 from ports import clock
 
@@ -70,6 +72,8 @@ class Agent:
             well=self._sees_all,
             strange=self._is_strange,
         )
+        self.mender, self.round = Mender(self.way.transport), Round(cluster.pk, self.way)
+        self._ways_in = self._how_people_come_in()
         self._pulse_name = pulse_ref(cluster.pk).name
         self._uid = self.way.uid()
         self._inventory_at = self._inventory_taken_at = self._return_at = 0.0
@@ -104,7 +108,10 @@ class Agent:
 
     def start(self, going: Callable[[], bool]) -> list[Thread]:
         """Let reflectors and pulse go on in threads of their own, which never touch the database."""
-        following = [each.follow for each in self.reflectors] + [self.pulse.follow]
+        following = [each.follow for each in self.reflectors] + [
+            self.pulse.follow,
+            self.mender.follow,
+        ]
         threads = [Thread(target=each, args=(going,), daemon=True) for each in following]
         for thread in threads:
             thread.start()
@@ -121,9 +128,28 @@ class Agent:
                 self._freeze(self._suspicion)
             self.frozen = self.frozen or freezing.is_frozen(self.cluster.pk) or self._is_forgotten()
             self._bring_back(clock.now())
+            if self._ways_in != (told := self._how_people_come_in()):
+                self._ways_in = told
+                self.round.hurry()
+        self._mend()
         if moment >= self._inventory_at:
             self._inventory_at = moment + INVENTORY_S
             self._take_inventory(clock.now())
+
+    def _mend(self) -> None:
+        """Hand over what has its turn to be put right, in a cluster that is the one we knew and that we see."""
+        if (
+            self.mender.is_idle
+            and self.pulse.beats
+            and self._sees_all()
+            and not self._suspicion
+            and not self.frozen
+        ):
+            self.mender.take(self.round.next(), every_s=self.round.every_s)
+
+    def _how_people_come_in(self) -> tuple[str, ...] | None:
+        ways = Cluster.objects.filter(pk=self.cluster.pk)
+        return ways.values_list("domain", "door", "bastion", "entrances").first()
 
     def absorb(self, batch: Iterable[Found], *, now: datetime) -> None:
         """Write down what was found, in order; changes between two lists are written at once."""

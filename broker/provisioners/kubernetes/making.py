@@ -8,7 +8,7 @@ from broker.provisioners.kubernetes.finding import Found, is_ours
 from broker.provisioners.kubernetes.kinds import CLAIM, ref_of
 from broker.provisioners.kubernetes.lasting import deadlines
 from broker.provisioners.kubernetes.objects import Thing, read
-from broker.provisioners.kubernetes.refusals import Conflict, Missing
+from broker.provisioners.kubernetes.refusals import Conflict, ForeignField, Missing
 from broker.provisioners.kubernetes.render import access
 from broker.provisioners.kubernetes.render.lease import anchor, lease_objects
 from broker.provisioners.kubernetes.render.project import project_objects
@@ -78,6 +78,25 @@ def mend(api: Api, driver: SliceDriver, spec: LeaseSpec, found: Found) -> None:
             _check_ours(there, manifest)
             if manifest["kind"] != CLAIM.name:
                 api.apply(manifest, manager=labels.LEASES, force=True, uid=there.metadata.uid)
+
+
+def restore(api: Api, manifest: Manifest) -> bool:
+    """Have one thing of a project or a lease be as we want it; tell whether somebody else had changed it.
+
+    Only where fields of it are somebody else's by now is it looked at first: a stranger's is left alone. All in a
+    project's own namespace that is called as its walls are is one of them.
+    """
+    of_lease = bool(manifest["metadata"].get("ownerReferences"))
+    manager = labels.LEASES if of_lease else labels.PROJECTS
+    try:
+        api.apply(manifest, manager=manager)
+    except ForeignField:
+        there = _there(api, manifest) if of_lease else None
+        if of_lease:
+            _check_ours(there, manifest)
+        api.apply(manifest, manager=manager, force=True, uid=there.metadata.uid if there else "")
+        return True
+    return False
 
 
 def _check_ours(there: Thing | None, wanted: Manifest) -> None:
