@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from broker.portal import clusters, doctor, layouts, nodes, orphans, waiting
+from broker.portal import clusters, doctor, layouts, nodes, orphans, sharing, waiting
 
 urlpatterns = [
     path("ops/clusters/", clusters.clusters, name="ops-clusters"),
@@ -12,6 +12,8 @@ urlpatterns = [
     path("ops/clusters/<str:pk>/credentials/", doctor.credentials, name="ops-credentials"),
     path("ops/clusters/<str:pk>/ways/", doctor.ways, name="ops-ways"),
     path("ops/clusters/<str:pk>/believe/", doctor.believe, name="ops-believe"),
+    path("ops/clusters/<str:pk>/share/", sharing.share, name="ops-cluster-share"),
+    path("ops/clusters/<str:pk>/unshare/", sharing.unshare, name="ops-cluster-unshare"),
     path("ops/clusters/<str:pk>/layouts/", layouts.layouts, name="ops-layouts"),
     path("ops/clusters/<str:pk>/layouts/plan/", layouts.plan, name="ops-layouts-plan"),
     path("ops/layouts/<str:pk>/", layouts.change, name="ops-layout"),

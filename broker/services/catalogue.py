@@ -1,6 +1,7 @@
 """GPU models as rows and as the domain knows them, and offerings derived from what stands in the racks."""
 
 import json
+from collections.abc import Iterator
 from datetime import datetime
 from functools import cache
 from pathlib import Path
@@ -10,6 +11,7 @@ from broker.domain.profiles import Profile
 from broker.domain.states import Isolation, PriceClass
 from broker.domain.units import milli_units
 from broker.models import Gpu, GpuModel, LayoutPolicy, Offering
+from broker.provisioners.kubernetes.drivers.choosing import sold_uncut
 
 GEOMETRY = Path(__file__).resolve().parent.parent / "mig_geometry.json"
 
@@ -57,16 +59,19 @@ def load_gpu_models() -> int:
     return len(entries)
 
 
-def derive_offerings(*, now: datetime) -> int:
+def derive_offerings(*, now: datetime, any_share: bool = False) -> int:
     """Draft an offering for every shape the inventory could sell and nobody has described; return how many.
 
     Shapes: the whole card, every plain MIG slice (no media or graphics variants), and the shares that cards are
-    divided into, for on-demand and spot. Staff then edit and publish them.
+    divided into or that their cluster's driver divides them into for each lease, for on-demand and spot. A simulated
+    cluster divides its cards into whatever is sold: shares of it are drafted only when asked for. Staff then edit and
+    publish them.
     """
     stands = Gpu.objects.values_list("gpu_model", "node__cluster__region").distinct()
     sold = [
         *((model, region, profile) for model, region in stands for profile in plain_profiles(spec_of(model))),
         *_shares_there(),
+        *_shares_for_each_lease(any_share),
     ]
     rows = [
         Offering(
@@ -100,6 +105,21 @@ def _shares_there() -> list[tuple[str, str, Profile]]:
     )
     found = sorted(set(cut.values_list(*columns)))
     return [(model, region, shape(model, name, how)) for model, region, name, how in found]
+
+
+def _shares_for_each_lease(any_share: bool) -> Iterator[tuple[str, str, Profile]]:
+    """Yield the shares that whole cards can be divided into when a lease comes, by model and region."""
+    whole = Gpu.objects.filter(layout_policy=LayoutPolicy.DYNAMIC)
+    columns = "gpu_model", "node__cluster__region", "node__cluster__driver"
+    able = set[tuple[str, str, Isolation]]()
+    for model, region, driver in set(whole.values_list(*columns)):
+        if driver or any_share:
+            able |= {
+                (model, region, how) for how in (Isolation.SOFT, Isolation.NONE) if how in sold_uncut(driver)
+            }
+    for model, region, how in sorted(able):
+        for profile in spec_of(model).sold_as(how):
+            yield model, region, profile
 
 
 def plain_profiles(spec: GpuModelSpec) -> list[Profile]:

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
+from django.conf import settings
 from django.db import transaction
 from django.db.models import F
 
@@ -33,7 +34,12 @@ def add_simulated(racks: Iterable[Rack], *, now: datetime) -> int:
     for rack in racks:
         spec_of(rack.model)
         cluster, _ = Cluster.objects.get_or_create(
-            name=rack.cluster, defaults={"region": rack.region, "created_at": now}
+            name=rack.cluster,
+            defaults={
+                "region": rack.region,
+                "shares_soft_cards": settings.SHARE_SOFT_CARDS,
+                "created_at": now,
+            },
         )
         for number in range(rack.first, rack.first + rack.nodes):
             node, _ = Node.objects.get_or_create(

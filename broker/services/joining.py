@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any, TypeVar
 
+from django.conf import settings
 from django.db import transaction
 from django.db.models import F
 
@@ -53,6 +54,7 @@ def join(
         driver=driver,
         driver_options=dict(driver_options or {}),
         address=kubeconfigs.server(dict(kubeconfig)),
+        shares_soft_cards=settings.SHARE_SOFT_CARDS,
         created_at=now,
     )
     _keep(cluster, kubeconfig, now)

@@ -540,7 +540,7 @@ ROWS: dict[str, Row] = {
     "ops/clusters/<str:pk>/doctor/": ops(thing="cluster", GET=STAFF),
     **{
         f"ops/clusters/<str:pk>/{step}/": ops(thing="cluster", GET=STAFF, POST=STAFF)
-        for step in ("doctor/again", "credentials", "ways", "believe", "thaw", "orphans")
+        for step in ("doctor/again", "credentials", "ways", "believe", "thaw", "orphans", "share", "unshare")
     },
     "ops/clusters/<str:pk>/layouts/": ops(thing="cluster", GET=STAFF),
     "ops/clusters/<str:pk>/layouts/plan/": ops(thing="cluster", GET=STAFF, POST=STAFF),

@@ -93,7 +93,7 @@ def in_words(offering: Offering) -> str:
 @page("offerings.derive")
 def derive(request: OpsRequest) -> HttpResponse:
     """Draft an offering for every shape of the inventory that has none."""
-    new = catalogue.derive_offerings(now=request.now)
+    new = catalogue.derive_offerings(now=request.now, any_share=True)
     said = f"{new} new drafts; name, price and publish them." if new else "Every shape in the racks has one."
     messages.success(request, said)
     return redirect("ops-offerings")

@@ -16,7 +16,7 @@ from broker.services.fleet.uses import Card, Slice
 
 CARDS = """
 SELECT g.id, g.index, g.gpu_model_id, g.health, g.health_reason, g.health_since, g.layout_policy, g.fixed_layout,
-       n.id, n.name, n.state, n.state_since, c.id, c.name, c.region, c.created_at,
+       n.id, n.name, n.state, n.state_since, c.id, c.name, c.region, c.created_at, c.shares_soft_cards,
        CASE WHEN g.closed_since IS NULL THEN '' ELSE
          (SELECT l.step FROM broker_layoutchange l WHERE l.node_id = n.id ORDER BY l.planned_at DESC LIMIT 1) END
   FROM broker_gpu g JOIN broker_node n ON n.id = g.node_id JOIN broker_cluster c ON c.id = n.cluster_id
@@ -67,7 +67,7 @@ def offered_profiles() -> dict[Pool, tuple[Profile, ...]]:
 
 def _card(row: Sequence[Any], offered: dict[Pool, tuple[Profile, ...]]) -> Card:
     pk, index, model, health, reason, health_since, policy, layout, *place = row
-    node, node_name, node_state, node_since, cluster, cluster_name, region, since, cutting = place
+    node, node_name, node_state, node_since, cluster, cluster_name, region, since, shares, cutting = place
     spec = spec_of(model)
     return Card(
         id=pk,
@@ -85,6 +85,7 @@ def _card(row: Sequence[Any], offered: dict[Pool, tuple[Profile, ...]]) -> Card:
         cluster_name=cluster_name,
         region=region,
         since=since,
+        shares=shares,
         cutting=cutting,
         offered=offered.get((model, region), ()),
         layout=fixed_geometry(spec, json.loads(layout)) if policy == LayoutPolicy.FIXED else None,

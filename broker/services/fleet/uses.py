@@ -92,6 +92,7 @@ class Card:
     cluster_name: str
     region: str
     since: datetime  # when its cluster was added
+    shares: bool  # its cluster's owner lets two tenants lie on one card of class soft or none
     offered: tuple[Profile, ...]
     layout: Geometry | None = None
     cutting: str = ""  # while its node is closed to be cut anew: the step that change is in
