@@ -126,6 +126,58 @@ def test_a_pod_that_comes_after_its_lease_was_proven_gone_is_let_go_within_secon
         installed.pass_on()
 
 
+POLICIES, SERVICES = "/apis/networking.k8s.io/v1/networkpolicies", "/api/v1/services"
+INGRESSES = "/apis/networking.k8s.io/v1/ingresses"
+
+
+def test_what_is_deleted_or_edited_by_hand_is_put_right_while_its_pod_runs(watching: Watching) -> None:
+    Cluster.objects.update(domain="leases.example", door="ingress/public", entrances="edge")
+    installed, api = watching.installed, watching.installed.plane.api
+    installed.until(
+        installed.life.ask(installed.home, offering("1g.10gb"), workload="jupyter"), "active", seconds=180
+    )
+    (before,) = installed.ours("/api/v1/pods")
+    home = f"/namespaces/{before['metadata']['namespace']}"
+    walls = POLICIES.replace("/networkp", f"{home}/networkp")
+    (service,) = installed.ours(SERVICES)
+
+    def opened() -> list[str]:
+        found = api.find(f"{walls}/gpub-ingress")
+        sources = found["spec"]["ingress"][0]["from"] if found else []
+        return [each["namespaceSelector"]["matchLabels"]["kubernetes.io/metadata.name"] for each in sources]
+
+    def closed() -> int:
+        found = api.get(f"{walls}/gpub-egress")["spec"]["egress"]
+        return sum(
+            len(each.get("ipBlock", {}).get("except", [])) for rule in found for each in rule.get("to", [])
+        )
+
+    def hosts() -> list[str]:
+        return [each["spec"]["rules"][0]["host"].split(".", 1)[1] for each in installed.ours(INGRESSES)]
+
+    assert (opened(), hosts()) == (["edge"], ["leases.example"])
+    blocks = closed()
+    api.delete(f"{walls}/gpub-ingress")
+    api.delete(f"/api/v1{home}/services/{service['metadata']['name']}")
+    api.patch(f"{walls}/gpub-egress", {"spec": {"egress": [{}]}})
+    assert (opened(), closed(), installed.ours(SERVICES)) == ([], 0, [])
+    Cluster.objects.update(domain="other.example", entrances="edge ssh")  # which begins the round anew
+    watching.until(lambda: opened() == ["edge", "ssh"] and hosts() == ["other.example"], seconds=180)
+    watching.until(lambda: closed() == blocks and len(installed.ours(SERVICES)) == 1)
+    (after,) = installed.ours("/api/v1/pods")
+    assert after["metadata"]["uid"] == before["metadata"]["uid"]
+
+    def versions() -> list[str]:
+        things = [*api.items(walls), *installed.ours(SERVICES), *installed.ours(INGRESSES)]
+        return [each["metadata"]["resourceVersion"] for each in things]
+
+    watching.until(lambda: watching.agent.mender.is_idle and watching.agent.round.next() == [])
+    at_rest = versions()
+    watching.agent.round.hurry()
+    watching.until(lambda: watching.agent.round.every_s > 1 and watching.agent.mender.is_idle)
+    assert versions() == at_rest, "a round where nobody touched anything changes nothing"
+
+
 def test_a_lost_node_is_taken_out_and_comes_back_when_nothing_old_runs_there(
     watching: Watching, gpu_nodes: Nodes
 ) -> None:
