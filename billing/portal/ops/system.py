@@ -1,8 +1,10 @@
 """Whether the house stands: proofs computed now, queues of hints, payments that wait, and what operators did."""
 
-from typing import Any
+from urllib.parse import urlencode
+from zoneinfo import ZoneInfo
 
 from django.db import connection
+from django.db.models import QuerySet
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
@@ -13,10 +15,12 @@ from billing.services.payments import waiting
 from broker.portal.operations import OpsRequest, page
 from broker.services import upkeep
 from tenants.models import AuditEvent
+from tenants.portal import sifting
 from tenants.portal.acts import MOST, ops_call
-from tenants.portal.audit import told
+from tenants.portal.trail import tell
 
 SHOWN = 30
+ZONE = "UTC"  # of those who run it, wherever their tenants are
 
 
 @require_safe
@@ -26,14 +30,26 @@ def system(request: OpsRequest) -> HttpResponse:
     found = request.proofs = proofs.check(now=request.now)
     visits = request.GET.get("trail") == "visits"
     money = waiting.look(now=request.now)
+    rows = trail(visits=visits)
+    chosen, asked = sifting.sifted(rows, request.GET, ZONE)
+    events = tell(chosen[:SHOWN])
+
+    tab = {"trail": "visits" if visits else "changes"}
+
+    def to(asked: sifting.Asked) -> str:
+        return f"?{urlencode({**tab, **asked})}#trail"
+
     shown = {
         "proofs": found,
         "failed": [proof for proof in found if not proof.holds],
         "upkeep": upkeep.look(now=request.now),
         "money": money,
         "database": f"{connection.pg_version // 10000}.{connection.pg_version % 10000}",  # type: ignore[attr-defined]
-        "calls": _calls(visits=visits, stuck=bool(money.stuck)),
-        "trail": trail(visits=visits),
+        "calls": _calls(visits=visits, stuck=bool(money.stuck), asked=sifting.for_api(asked, ZONE)),
+        "trail": events,
+        "filters": sifting.chips(
+            rows, asked, events, to, today=request.now.astimezone(ZoneInfo(ZONE)).date(), also=tab
+        ),
         "trails": [
             {"url": "?trail=changes#trail", "label": "Changes", "current": not visits},
             {"url": "?trail=visits#trail", "label": "Visits", "current": visits},
@@ -42,12 +58,14 @@ def system(request: OpsRequest) -> HttpResponse:
     return render(request, "ops/system.html", shown)
 
 
-def _calls(*, visits: bool, stuck: bool) -> list[dict[str, str]]:
+def _calls(*, visits: bool, stuck: bool, asked: sifting.Asked) -> list[dict[str, str]]:
     """Return the call behind each table of the page."""
     flag = str(visits).lower()
     calls = [
         ops_call("Proofs, checked now", "ops/proofs"),
-        ops_call("What operators did", "ops/audit-events", actor_kind="staff", visits=flag, limit=SHOWN),
+        ops_call(
+            "What operators did", "ops/audit-events", actor_kind="staff", visits=flag, **asked, limit=SHOWN
+        ),
     ]
     if stuck:
         calls.insert(
@@ -56,15 +74,11 @@ def _calls(*, visits: bool, stuck: bool) -> list[dict[str, str]]:
     return calls
 
 
-def trail(*, visits: bool) -> list[AuditEvent]:
+def trail(*, visits: bool) -> QuerySet[AuditEvent]:
     """Return what operators changed, or which pages they looked at."""
     rows = AuditEvent.objects.filter(actor_kind="staff")
     looked = {"action__startswith": "ops."}
-    rows = rows.filter(**looked) if visits else rows.exclude(**looked)
-    found: list[Any] = list(rows.order_by("-at", "-id")[:SHOWN])
-    for event in found:
-        event.words = told(event)
-    return found
+    return rows.filter(**looked) if visits else rows.exclude(**looked)
 
 
 @require_safe

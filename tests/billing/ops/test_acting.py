@@ -2,6 +2,7 @@
 
 import re
 from datetime import UTC, datetime, timedelta
+from urllib.parse import unquote
 
 import pytest
 from django.test import Client
@@ -306,6 +307,28 @@ def test_the_system_page_tells_changes_from_visits(kestrel: Home, operator: Clie
     visits = page(operator, "/ops/system/?trail=visits")
     assert "ops.node.cordon" in visits
     assert "node.cordoned" not in visits.replace("ops.node.cordon", "")
+
+
+def test_the_operators_trail_is_sifted_by_its_address_and_its_call_follows(
+    kestrel: Home, operator: Client
+) -> None:
+    node = Node.objects.get()
+    for step in ("cordon", "ready", "drain"):
+        operator.post(f"/ops/nodes/{node.pk}/{step}/", {"reason": f"because of {step}"})
+    asked = f"/ops/system/?trail=changes&action=node.cordoned&subject={node.pk}&day=2026-11-21"
+    (event,) = trail("node.cordoned")
+    html = page(operator, asked.replace("2026-11-21", event.at.date().isoformat()))
+    assert "because of cordon" in html
+    assert "because of drain" not in html
+    assert 'aria-label="What node.cordoned: remove this filter"' in html
+    assert '<input type="hidden" name="trail" value="changes">' in page(operator, "/ops/system/")
+    told = unquote(html)
+    assert "ops/audit-events?actor_kind=staff&amp;visits=false&amp;action=node.cordoned" in told.replace(
+        "&#x27;", "'"
+    )
+    assert f"subject={node.pk}" in told
+    assert f"at__gte={event.at.date()}T00:00:00Z" in told
+    assert "Nothing that operators did matches" in page(operator, "/ops/system/?day=2001-01-01")
 
 
 def test_changes_need_the_forms_secret(kestrel: Home, operator: Client) -> None:

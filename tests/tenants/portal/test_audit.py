@@ -13,7 +13,7 @@ from django.utils.html import strip_tags
 from ports import clock
 from tenants.domain.roles import Role
 from tenants.models import QuotaKind
-from tenants.portal import audit
+from tenants.portal import sifting
 from tenants.services import members, quotas, tenants, tokens, walls
 from tenants.services.actors import SYSTEM, Actor
 from tests.tenants import people
@@ -206,12 +206,12 @@ def test_the_filters_are_found_among_the_latest_events_only(
 ) -> None:
     note(delta, "x.old")
     note(delta, "x.new")
-    monkeypatch.setattr(audit, "RECENT", 1)
+    monkeypatch.setattr(sifting, "RECENT", 1)
     page = owner.get("/audit/?day=2000-01-01").content.decode()
     assert "x.new" in page
     assert "x.old" not in page
 
 
 def test_a_day_is_read_or_it_is_none() -> None:
-    assert audit.a_day("2026-02-28").isoformat() == "2026-02-28"
-    assert [audit.a_day(text) for text in ("", "2026-02-30", "2026-W01-1")] == [None, None, None]
+    assert sifting.a_day("2026-02-28").isoformat() == "2026-02-28"
+    assert [sifting.a_day(text) for text in ("", "2026-02-30", "2026-W01-1")] == [None, None, None]
