@@ -205,7 +205,10 @@ def _unbelievable(cluster: Cluster, found: list[NodeFound]) -> str:
     """Say how much a list would take out of the pool at once; empty when that is little enough to be true."""
     cards = Gpu.objects.filter(node__cluster=cluster, health=Health.HEALTHY, closed_since=None)
     known = set(cards.values_list("node__name", "index"))
+    # A node that says why its cards cannot be sold is missing nothing: sold on as they stood they might be shared now.
+    explained = {node.name for node in found if node.problems}
     gone = known - {(node.name, card.index) for node in found for card in node.cards}
+    gone = {place for place in gone if place[0] not in explained}
     believed = Cluster.objects.filter(pk=cluster.pk, believes=True).update(believes=False)
     if believed or len(gone) <= FEW or len(gone) * 2 <= len(known):
         return ""

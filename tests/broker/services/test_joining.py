@@ -150,6 +150,19 @@ def test_what_cannot_be_sold_is_told_with_its_node(cluster: Cluster) -> None:
     assert take(cluster, problems=("cards of no model we know",)) == ["n1: cards of no model we know"]
 
 
+@pytest.mark.parametrize(("problems", "for_sale"), [((), 12), (("slices have replicas",), 0)])
+def test_what_nodes_say_may_be_shared_is_not_sold_on_until_somebody_looks(
+    cluster: Cluster, problems: tuple[str, ...], for_sale: int
+) -> None:
+    """A list from which all is missing at once waits for a person, but not where each node says why."""
+    take(cluster, *(card(index) for index in range(12)))
+    told = take(cluster, problems=problems)
+    cluster.refresh_from_db()
+    assert bool(cluster.halted) is not bool(problems)
+    assert told == ([f"n1: {each}" for each in problems] or [cluster.halted])
+    assert Gpu.objects.filter(health="healthy").count() == for_sale
+
+
 WAY = joining.WayIn("leases.example.org", "ingress/public", "ssh.example.org:2222", "edge ssh")
 
 
