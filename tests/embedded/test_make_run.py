@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,12 +22,12 @@ from tests.embedded.conftest import Start, parents
 
 
 @contextmanager
-def running(data: Path, port: int) -> Iterator[tuple[str, Start]]:
+def running(data: Path, port: int, *more: str) -> Iterator[tuple[str, Start]]:
     """Start the product, hand out what it printed, and stop it as Ctrl-C would."""
     env = {name: value for name, value in os.environ.items() if not name.startswith("GPUBROKER_")}
     env.pop("DATABASE_URL", None)
     popen = subprocess.Popen(
-        [sys.executable, "-m", "deploy.embedded", "run", "--data", str(data), "--port", str(port)],
+        [sys.executable, "-m", "deploy.embedded", "run", "--data", str(data), "--port", str(port), *more],
         cwd=ground.CHECKOUT,
         env=env,
         stdout=subprocess.PIPE,
@@ -63,7 +64,9 @@ def call(address: str, headers: dict[str, str], body: bytes | None = None) -> di
 
 
 @pytest.mark.timeout(900)
-def test_the_printed_command_gets_a_lease_that_survives_a_restart(data: Path, port: int) -> None:
+def test_the_printed_command_gets_a_lease_that_survives_a_restart_but_no_fresh_start(
+    data: Path, port: int
+) -> None:
     with running(data, port) as (said, run):
         address, headers, body = curl_of(said)
         lease = call(address, headers, body)
@@ -77,3 +80,25 @@ def test_the_printed_command_gets_a_lease_that_survives_a_restart(data: Path, po
         assert re.findall(r"gpb_\w+", again) == re.findall(r"gpb_\w+", said)
         assert call(f"{address}/{lease['id']}", headers)["status"]["state"] == "active"
         assert call(*curl_of(again))["id"] != lease["id"]
+    (data / "letter.txt").write_text("not gpubroker's")
+    with running(data, port, "--fresh") as (anew, _):
+        assert not set(re.findall(r"gpb_\w+", anew)) & set(re.findall(r"gpb_\w+", said))
+        with pytest.raises(urllib.error.HTTPError, match="401"):
+            call(f"{address}/{lease['id']}", headers)
+        address, headers, body = curl_of(anew)
+        with pytest.raises(urllib.error.HTTPError, match="404"):
+            call(f"{address}/{lease['id']}", headers)
+        assert call(address, headers, body)["id"] != lease["id"]
+    assert (data / "letter.txt").read_text() == "not gpubroker's"
+
+
+def test_what_is_said_to_make_reaches_the_launcher() -> None:
+    said = ["FRESH=1", "PORT=8100", "HOST=0.0.0.0", "DATA=/srv/one folder"]
+    told = subprocess.run(
+        ["make", "--dry-run", "run", *said], cwd=ground.CHECKOUT, capture_output=True, text=True, check=True
+    ).stdout
+    (command,) = [line for line in told.splitlines() if "deploy.embedded" in line]
+    words = shlex.split(command)
+    assert words[words.index("run") + 1 :] == [
+        *("--port", "8100", "--host", "0.0.0.0", "--data", "/srv/one folder", "--fresh")
+    ]
