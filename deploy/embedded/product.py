@@ -12,6 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import psycopg
+
 from deploy.embedded.account import Account, give
 from deploy.embedded.folders import CHECKOUT, Folders
 from deploy.embedded.process import Part, Process
@@ -20,6 +22,12 @@ from deploy.embedded.valkey import Valkey
 
 PYTHON = sys.executable
 READY, ALIVE = "/ready", "/health"
+TIMETABLE = "beat-schedule"
+# Asked as the login that the relay itself has: PostgreSQL shows nobody else's queries.
+LOOKED = """
+SELECT EXISTS (SELECT FROM pg_stat_activity
+                WHERE datname = %s AND application_name = %s AND query LIKE '%%ports_ring%%')
+"""
 HERE = ("127.0.0.1", "::1", "0.0.0.0", "::", "")
 
 
@@ -101,12 +109,12 @@ class Product:
         worker = [*celery, "worker", "-c", "2", "--loglevel", "INFO", "-n", "worker@gpubroker"]
         worker += ["--without-gossip", "--without-mingle"]  # there is no second worker to talk to
         beat = [*celery, "beat", "--loglevel", "WARNING", "--pidfile="]
-        beat += ["-s", str(self.folders.files / "beat-schedule")]
+        beat += ["-s", str(self.folders.files / TIMETABLE)]
         relay = [PYTHON, str(CHECKOUT / "manage.py"), "relay", "--skip-checks"]
         return [
             self._part("worker", worker, WORKER, ready=self._worker_listens, orphaned=signal.SIGQUIT),
-            self._part("beat", beat, WORKER),
-            self._part("relay", relay, WORKER),
+            self._part("beat", beat, WORKER, ready=self._timetable_is_written()),
+            self._part("relay", relay, WORKER, ready=self._relay_looks),
         ]
 
     def agent(self) -> Part:
@@ -123,7 +131,7 @@ class Product:
         ready: Callable[[Process], bool] = lambda process: True,
         orphaned: signal.Signals = signal.SIGTERM,
     ) -> Part:
-        env = self.env(role)
+        env = self.env(role) | {"PGAPPNAME": called(name)}
         return Part(name, command, env, ready=ready, account=self.account, cwd=CHECKOUT, orphaned=orphaned)
 
     def _answers(self, port: int, path: str = ALIVE) -> Callable[[Process], bool]:
@@ -141,12 +149,34 @@ class Product:
 
         return answers
 
+    def _timetable_is_written(self) -> Callable[[Process], bool]:
+        """Tell whether beat has written its timetable since now: it does so once it has read it, and then ticks."""
+
+        def written() -> list[int]:
+            return sorted(file.stat().st_mtime_ns for file in self.folders.files.glob(f"{TIMETABLE}*"))
+
+        before = written()
+        return lambda process: written() != before
+
+    def _relay_looks(self, process: Process) -> bool:
+        """Tell whether the relay has looked for hints: it listens for new ones before it looks."""
+        try:
+            with psycopg.connect(self.server.login(WORKER, DATABASE), connect_timeout=2) as connection:
+                return connection.execute(LOOKED, [DATABASE, called("relay")]).fetchone() == (True,)
+        except psycopg.OperationalError:
+            return False
+
     def _worker_listens(self, process: Process) -> bool:
         """Tell whether a worker takes orders: nobody else here subscribes to a pattern of channels."""
         try:
             return self.valkey.say(b"PUBSUB NUMPAT") not in (b"", b":0\r\n")
         except OSError:
             return False
+
+
+def called(name: str) -> str:
+    """Return what PostgreSQL's list of sessions calls a process of ours."""
+    return f"gpubroker {name}"
 
 
 def secret(file: Path, account: Account | None, *, size: int = 48) -> str:
