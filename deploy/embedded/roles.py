@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 import psycopg
+import psycopg.conninfo
 from psycopg import sql
 
 from deploy.embedded.complaint import Complaint
@@ -16,6 +17,7 @@ from deploy.embedded.folders import CHECKOUT
 DATABASE = "gpubroker"
 OWNER, WEB, WORKER = LOGINS = ("gpubroker_owner", "gpubroker_web", "gpubroker_worker")
 ROLES = CHECKOUT / "deploy" / "roles.sql"
+PERSONAL = ("user", "password", "application_name")
 # Two starts, or a start and a test run, on one server must not make the roles at the same moment.
 MAKING_ROLES = 7_450_215_001
 
@@ -35,7 +37,7 @@ class Server:
         parts = urlsplit(self.url)
         place = parts.netloc.rpartition("@")[2]
         # sslmode, host of a socket and the like belong to the server, not to the person who logs in.
-        query = [(name, value) for name, value in parse_qsl(parts.query) if name not in ("user", "password")]
+        query = [(name, value) for name, value in parse_qsl(parts.query) if name not in PERSONAL]
         kept = f"?{urlencode(query, safe='/')}" if query else ""
         return f"postgresql://{role}:{quote(self.password(role))}@{place}/{database}{kept}"
 
@@ -49,6 +51,22 @@ class Server:
                 f"The database server could not be reached: {' '.join(str(failure).split())}\n"
                 "Check that it runs, and DATABASE_URL: postgresql://user:password@host:port/name"
             ) from failure
+
+
+def need_address(url: str) -> None:
+    """Pass when DATABASE_URL can be an address; what it says stays unsaid, for it may hold a password."""
+    try:
+        parts = urlsplit(url)
+        psycopg.conninfo.conninfo_to_dict(url)
+        whole = parts.scheme in ("postgresql", "postgres") and (parts.port or True)
+    except (ValueError, psycopg.ProgrammingError):
+        whole = False
+    if not whole:
+        raise Complaint(
+            "DATABASE_URL is not the address of a database.\n"
+            "Write it as DATABASE_URL=postgresql://user:password@host:port/name, with %40 for an @ in the password,\n"
+            "or leave it out: then make run starts a PostgreSQL of its own."
+        )
 
 
 def prepare_database(server: Server, name: str = DATABASE) -> bool:

@@ -15,7 +15,7 @@ from deploy.embedded.postgres import Cluster, major_of
 from deploy.embedded.preparation import fill, prepare
 from deploy.embedded.process import Part
 from deploy.embedded.product import Product
-from deploy.embedded.roles import Server
+from deploy.embedded.roles import Server, need_address
 from deploy.embedded.supervisor import Stopped, Supervisor
 from deploy.embedded.valkey import Valkey
 
@@ -30,6 +30,8 @@ def installation(options: Namespace) -> Iterator[tuple[Product, Supervisor]]:
             "FRESH=1 will not empty a database server that is not ours.\n"
             "Drop its database yourself (DROP DATABASE gpubroker), then start without FRESH."
         )
+    if external:
+        need_address(external)
     data = Path(options.data) if options.data else folders.usual()
     with folders.take(data):
         for port, what in ((options.port, "the portal and the API"), (options.port + 1, "live events")):

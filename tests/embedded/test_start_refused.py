@@ -10,7 +10,7 @@ import pytest
 
 from deploy.embedded import account, folders, listening
 from deploy.embedded.complaint import Complaint
-from deploy.embedded.roles import Server, prepare_database
+from deploy.embedded.roles import Server, need_address, prepare_database
 from deploy.embedded.run import installation
 from tests import ground
 from tests.database import OwnDatabase
@@ -110,6 +110,36 @@ def test_a_disk_that_fills_up_is_named_as_such(data: Path) -> None:
 def test_a_database_server_that_cannot_be_reached_is_named(port: int) -> None:
     with pytest.raises(Complaint, match=r"could not be reached.*(?s:.*)DATABASE_URL"):
         prepare_database(Server(f"postgresql://nobody:password@127.0.0.1:{port}/postgres"))
+
+
+@pytest.mark.parametrize(
+    "nonsense",
+    [
+        "nonsense",
+        "postgres",
+        "mysql://boss:hunter2@db.example/app",
+        "postgresql://boss:hunter2@db.example:port/app",
+        "postgresql://boss:hunter2@[db.example/app",
+        "postgresql://boss:hunter2@db.example/app?no_such_option=1",
+        "host=db.example user=boss password=hunter2",
+    ],
+)
+def test_an_address_that_is_none_is_refused_in_words_without_the_password(
+    nonsense: str, data: Path, port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", nonsense)
+    with pytest.raises(Complaint, match="DATABASE_URL=postgresql://user") as told:
+        installation(options(data, port)).__enter__()
+    assert "hunter2" not in str(told.value)
+    assert list(data.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["postgresql://boss:word@db.example:5433/app?sslmode=require", "postgresql:///postgres?host=/run/pg"],
+)
+def test_an_address_that_is_one_passes(address: str) -> None:
+    need_address(address)
 
 
 def test_a_login_without_rights_is_told_which_it_lacks(own_database: OwnDatabase) -> None:
