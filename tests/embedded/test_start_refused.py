@@ -17,6 +17,7 @@ from tests.database import OwnDatabase
 from tests.embedded.conftest import Start
 
 Begin = Callable[..., Start]
+WORD = "hunter2"
 
 
 def options(data: Path, port: int, *, fresh: bool = False) -> Namespace:
@@ -117,11 +118,11 @@ def test_a_database_server_that_cannot_be_reached_is_named(port: int) -> None:
     [
         "nonsense",
         "postgres",
-        "mysql://boss:hunter2@db.example/app",
-        "postgresql://boss:hunter2@db.example:port/app",
-        "postgresql://boss:hunter2@[db.example/app",
-        "postgresql://boss:hunter2@db.example/app?no_such_option=1",
-        "host=db.example user=boss password=hunter2",
+        f"mysql://boss:{WORD}@db.example/app",
+        f"postgresql://boss:{WORD}@db.example:port/app",
+        f"postgresql://boss:{WORD}@[db.example/app",
+        f"postgresql://boss:{WORD}@db.example/app?no_such_option=1",
+        f"host=db.example user=boss password={WORD}",
     ],
 )
 def test_an_address_that_is_none_is_refused_in_words_without_the_password(
@@ -130,7 +131,7 @@ def test_an_address_that_is_none_is_refused_in_words_without_the_password(
     monkeypatch.setenv("DATABASE_URL", nonsense)
     with pytest.raises(Complaint, match="DATABASE_URL=postgresql://user") as told:
         installation(options(data, port)).__enter__()
-    assert "hunter2" not in str(told.value)
+    assert WORD not in str(told.value)
     assert list(data.iterdir()) == []
 
 
