@@ -152,8 +152,9 @@ class Lease(TenantOwned):
         for name, value in fields.items():
             setattr(self, name, value)
         self.version += 1
+        why = "" if reason == EndReason.NONE else reason
         for step in steps:
-            tell(self.pk, self.tenant_id, before=step.before, after=step.after, reason=reason)
+            tell(self.pk, self.tenant_id, before=step.before, after=step.after, reason=why)
 
     def _steps(
         self, states: Sequence[LeaseState], *, at: datetime, actor: Actor, reason: EndReason, cause: str

@@ -42,6 +42,7 @@ def test_every_step_of_a_life_is_one_line_with_the_leases_id(
     path = ["queued", "provisioning", "active", "releasing", "released"]
     assert moves(caplog, lease_id=lease.pk, tenant_id=lease.tenant_id) == path
     assert moves(caplog, reason="by_tenant") == ["releasing", "released"]
+    assert moves(caplog, reason="none") == []
 
 
 def test_what_is_undone_was_never_told(
