@@ -16,10 +16,23 @@ from ports import clock
 from tenants.domain.text import NAME_LENGTH
 from tenants.models import User
 from tenants.portal.sessions import SESSION_JOIN
-from tenants.services import invitations, tenants
+from tenants.services import invitations, own_accounts, tenants
 from tenants.services.actors import Actor
 from tenants.services.refusals import Missing
 
+# What allauth tells a person by mail of a change of their account, and what the trail calls it.
+CHANGES = {
+    "account/email/password_changed": "account.password",
+    "account/email/password_set": "account.password",
+    "account/email/password_reset": "account.password_reset",
+    "account/email/email_changed": "account.email",
+    "account/email/email_deleted": "account.email_remove",
+    "mfa/email/totp_activated": "account.app_add",
+    "mfa/email/totp_deactivated": "account.app_remove",
+    "mfa/email/webauthn_added": "account.passkey_add",
+    "mfa/email/webauthn_removed": "account.passkey_remove",
+    "mfa/email/recovery_codes_generated": "account.recovery_codes",
+}
 LONGEST_EMAIL = User._meta.get_field("email").max_length or 254
 
 
@@ -40,6 +53,18 @@ class Adapter(DefaultAccountAdapter):  # type: ignore[misc]
             letter.send()
 
         transaction.on_commit(post, robust=True)
+
+    def send_notification_mail(
+        self,
+        template_prefix: str,
+        user: User,
+        context: dict[str, Any] | None = None,
+        email: str | None = None,
+    ) -> None:
+        """Write a change of somebody's account into the trail, wherever allauth would tell them of it."""
+        if action := CHANGES.get(template_prefix):
+            own_accounts.note(action, user=user, request_id=getattr(self.request, "id", ""), now=clock.now())
+        super().send_notification_mail(template_prefix, user, context, email)
 
     def save_user(self, request: HttpRequest, user: User, form: Any, commit: bool = True) -> User:
         """Keep a new person; somebody without an invitation becomes owner of a tenant of their own."""
