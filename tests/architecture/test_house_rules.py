@@ -16,6 +16,7 @@ BANNED_NAMES = {"utils", "helpers", "common", "misc", "lib", "core", "handlers",
 OWN_MOMENT = {
     "broker/services/proofs.py": "each proof is dated at its own moment",
     "broker/services/following.py": "an agent is no step but a whole process: it dates what it hears when it hears it",
+    "broker/services/leases/leaving.py": "a cluster may take seconds to answer: how long others may still be asked",
     "broker/services/reconcile.py": "a cluster may take seconds to answer: what it says is dated when it says it",
 }
 SERVICE_ROOMS = ("services", "domain")
