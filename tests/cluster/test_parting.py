@@ -13,10 +13,12 @@ from django.core.management import CommandError, call_command
 from broker.models import Lease, our_mark
 from broker.provisioners.base import Kept
 from broker.provisioners.kubernetes import labels, names
+from broker.provisioners.kubernetes.drivers.dra import DraDriver
 from broker.provisioners.kubernetes.volumes import mounted
 from broker.services import clusters
 from broker.services.leases import ending
 from tenants.services.walls import as_tenant
+from tests.broker.domain.fleet import H100
 from tests.cluster.installed import some_id
 from tests.cluster.test_product import Installation, offering
 from tests.cluster.test_product import life as life
@@ -27,6 +29,8 @@ from tests.world import Life, fresh
 
 pytestmark = pytest.mark.cluster
 RULES = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
+CLASSES = "/apis/resource.k8s.io/v1/deviceclasses"
+MADE_BY_US = f"{labels.MANAGED_BY}={labels.US}"
 Remove = Callable[..., str]
 
 
@@ -86,6 +90,9 @@ def test_a_cluster_is_given_up_and_keeps_only_the_volumes(installed: Installatio
     with pytest.raises(CommandError, match="1 leases run there"):
         remove()
     claim = keep_a_volume(installed, lease)
+    for each in DraDriver((H100,)).cluster_objects():  # as somebody tried out, whom nobody remembers
+        api.apply(each)
+    assert api.items(CLASSES, labelSelector=MADE_BY_US)
     installed.life.release(lease)
     with pytest.raises(CommandError, match="are just being taken down there"):
         remove()
@@ -103,6 +110,7 @@ def test_a_cluster_is_given_up_and_keeps_only_the_volumes(installed: Installatio
     assert api.find(claim) is not None
     assert len(spaces(installed)) == 1
     assert api.items(RULES, labelSelector=labels.OURS) == []
+    assert api.items(CLASSES, labelSelector=MADE_BY_US) == []
 
     assert "deleted" in remove(with_volumes=True)
     api.until_gone(f"/api/v1/namespaces/{names.namespace(lease.project_id)}")

@@ -10,13 +10,14 @@ from broker.provisioners.kubernetes import labels
 from broker.provisioners.kubernetes.drivers.base import SliceDriver
 from broker.provisioners.kubernetes.finding import CONTROLLERS, all_of_ours
 from broker.provisioners.kubernetes.installing import SECRET, TOKEN, Done
-from broker.provisioners.kubernetes.kinds import CLAIM, CONFIG_MAP, NAMESPACE, POD, Kind, Ref, ref_of
+from broker.provisioners.kubernetes.kinds import BY_NAME, CLAIM, CONFIG_MAP, NAMESPACE, POD, Kind, Ref, ref_of
 from broker.provisioners.kubernetes.objects import Marks, Thing, read
 from broker.provisioners.kubernetes.refusals import Missing
 from broker.provisioners.kubernetes.render import cluster
 from broker.provisioners.kubernetes.transport import Api
 from ports import clock
 
+CLASS = BY_NAME["resource.k8s.io/v1", "DeviceClass"]
 LOOK_S = 0.5
 
 
@@ -66,7 +67,11 @@ def uninstall(
     if others := _marked(api, NAMESPACE, f"{labels.OURS},{labels.INSTALLATION}!={installation}"):
         yield from (Done(Ref(NAMESPACE, meta.name), "another's") for meta in others)
         return
+    # Found by their mark: whoever removes may not name the driver they were made for, or know fewer models than it.
+    ours = f"{labels.MANAGED_BY}={labels.US}"
+    yield from (_delete(api, Ref(CLASS, meta.name)) for meta in _marked(api, CLASS, ours))
     made = [ref_of(each) for each in cluster.cluster_objects(driver, image="", namespace=namespace)]
+    made = [ref for ref in made if ref.kind is not CLASS]
     for ref in (Ref(SECRET, TOKEN, namespace), *reversed(made)):
         if ref.kind is not NAMESPACE:
             yield _delete(api, ref)
