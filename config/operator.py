@@ -86,7 +86,9 @@ class Operator(BaseSettings):
         " `make run` takes `billing.gateways.simulated.SimulatedGateway`.",
     )
     share_soft_cards: bool = Field(
-        default=False, description="Whether two tenants may share a card of class soft or none by default."
+        default=False,
+        description="Whether two tenants may share a card of class soft or none in clusters that are added from now"
+        " on; operators say it of each on the page of clusters.",
     )
 
     new_tenant_units: int = Field(
