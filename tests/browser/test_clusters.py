@@ -182,7 +182,8 @@ def test_a_cluster_is_added_examined_and_let_in(operations: Portal, chromium: Br
         page.get_by_role("button", name="Add and examine").click()
         expect(page.get_by_role("heading", level=1)).to_contain_text(f"Examination of {name}")
         _let_in(page)
-    assert Cluster.objects.get(name=name).domain == "leases.example.org"
+    kept = Cluster.objects.get(name=name)
+    assert (kept.domain, kept.entrances) == ("leases.example.org", "edge ssh")
 
 
 def _let_in(page: Page) -> None:
@@ -191,6 +192,10 @@ def _let_in(page: Page) -> None:
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_text("belong together")).to_be_visible()
     page.get_by_label("Routed by").fill("ingress/public")
+    page.get_by_label("From namespaces").fill("gt-somebodys")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("would reach everybody")).to_be_visible()
+    page.get_by_label("From namespaces").fill("edge, ssh")
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("Examination of")
 

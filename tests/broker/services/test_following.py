@@ -287,7 +287,7 @@ def test_many_changes_of_what_is_for_sale_are_taken_once_a_moment(
 class Still:
     """Whatever it should follow, it ends, as a thread does that met what nobody foresaw."""
 
-    beats, is_open, kind = 0, False, POD
+    beats, is_open, is_idle, kind = 0, False, True, POD
 
     def follow(self, going: object) -> None:
         """End at once."""
@@ -297,7 +297,7 @@ def test_following_ends_when_told(agent: Agent, serve: Serve) -> None:
     through(agent, serve)
     asked: list[bool] = []
     agent.reflectors = []
-    agent.pulse = Still()  # type: ignore[assignment]
+    agent.pulse = agent.mender = Still()  # type: ignore[assignment]
     agent.follow(lambda: asked.append(True) or len(asked) < 2)  # type: ignore[func-returns-value]
 
 
