@@ -14,8 +14,9 @@ from broker.services import sightings
 from broker.services.catalogue import short_name
 from broker.services.fleet import cards
 from broker.services.fleet.uses import CHARGED, SCALE, Card, Use, cards_by_use
-from tenants.portal.acts import MOST, ops_call
+from tenants.portal.acts import MOST, begin, ops_call
 
+ROWS = 40  # nodes on a page, of up to as many clusters
 KINDS = (
     ("k-sold", "sold", CHARGED),
     ("res", "reserved", (Use.RESERVED,)),
@@ -68,22 +69,37 @@ class NodeRow:
 @require_safe
 @page("clusters")
 def clusters(request: OpsRequest) -> HttpResponse:
-    """Show every cluster with its nodes."""
+    """Show the clusters with their nodes, a page of them at once; a cluster goes on where the page before ended."""
     fleet = cards.load()
+    nodes = [list(its) for _, its in groupby(fleet, key=lambda card: (card.cluster_name, card.node_name))]
+    start = begin(request.GET.get("from", ""), len(nodes))
+    shown = [card for node in nodes[start : start + ROWS] for card in node]
+    wholes = {name: NodeRow(list(its)) for name, its in groupby(fleet, key=lambda card: card.cluster_name)}
     agents = {each.cluster_id: each for each in sightings.agents(now=request.now)}
     blocks = [
         {
             "cluster": its[0],
             "agent": agents.get(its[0].cluster),
-            "whole": NodeRow(its),
-            "fixed": any(card.layout for card in its),
+            "whole": wholes[its[0].cluster_name],
+            "fixed": any(card.layout for card in wholes[its[0].cluster_name].cards),
             "nodes": [NodeRow(list(node)) for _, node in groupby(its, key=lambda card: card.node_name)],
         }
-        for its in (list(group) for _, group in groupby(fleet, key=lambda card: card.cluster_name))
+        for its in (list(group) for _, group in groupby(shown, key=lambda card: card.cluster_name))
     ]
     bare = [each for each in agents.values() if each.cluster_id not in {card.cluster for card in fleet}]
     keys = [{"kind": kind, "label": word, "value": ""} for kind, word, _ in KINDS]
-    told = {"blocks": blocks, "bare": bare, "count": len(blocks) + len(bare), "keys": keys}
+    after = start + ROWS
+    told = {
+        "blocks": blocks,
+        "bare": [] if start else bare,
+        "count": len(wholes) + len(bare),
+        "keys": keys,
+        "nodes": len(nodes),
+        "start": start + 1,
+        "end": min(after, len(nodes)),
+        "before": f"?from={max(start - ROWS, 0)}" if start else "",
+        "after": f"?from={after}" if after < len(nodes) else "",
+    }
     calls = [
         ops_call("Nodes", "nodes", limit=MOST),
         ops_call("Their cards and what each part of one is used for", "ops/gpus", limit=MOST),

@@ -1,6 +1,7 @@
 """How a form of the portal ends: back on its page, with a sentence that says what happened."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
@@ -12,6 +13,7 @@ from django.shortcuts import redirect
 from tenants.portal.refused import because
 from tenants.services.refusals import Missing, Refused
 
+ROWS = 40  # of a list on a page: with the frame and two more lists it stays below 100 kB
 MOST = 500  # rows that one answer of the API holds at most
 ON_THE_PAGE = (400, 409, 412)  # others, such as 403 and 404, are pages of their own
 
@@ -45,6 +47,40 @@ def find(rows: Any, pk: str) -> Any:
     if row is None:
         raise Missing("There is no such thing here.", fix="Go back to the list to see what is.")
     return row
+
+
+def begin(text: str, count: int) -> int:
+    """Return with which of so many rows a page begins; with the first where the address names none of them."""
+    start = int(text) if text.isascii() and text.isdigit() and len(text) < 9 else 0
+    return start if start < count else 0
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some rows of a list, and where the address leads to what is before and after them."""
+
+    rows: list[Any]
+    count: int
+    before: str
+    after: str
+
+
+def part(request: HttpRequest, rows: Sequence[Any], name: str = "from", *, count: int | None = None) -> Part:
+    """Return the rows that a page begins with where its address says; the other lists of the page stay as they are."""
+    total = len(rows) if count is None else count
+    start = begin(request.GET.get(name, ""), total)
+
+    def at(first: int) -> str:
+        asked = request.GET.copy()
+        asked[name] = str(first)
+        return f"?{asked.urlencode()}"
+
+    return Part(
+        rows=list(rows[start : start + ROWS]),
+        count=total,
+        before=at(max(start - ROWS, 0)) if start else "",
+        after=at(start + ROWS) if start + ROWS < total else "",
+    )
 
 
 def call(collection: str, query: str = "") -> str:

@@ -11,7 +11,7 @@ from django.views.decorators.http import require_GET, require_POST
 from ports import clock
 from tenants.domain import limits
 from tenants.models import Project, Quota, QuotaKind
-from tenants.portal.acts import act, call, complain, find
+from tenants.portal.acts import act, call, complain, find, part
 from tenants.portal.doors import in_tenant
 from tenants.portal.forms import LimitForm, NameForm, ProjectForm, TenantForm
 from tenants.services import projects, quotas, tenants
@@ -21,33 +21,47 @@ from tenants.services.permissions import require
 @require_GET
 @in_tenant("projects.read")
 def page(request: Any) -> HttpResponse:
-    """Show the tree: every project with what limits it."""
-    nodes, now = request.projects, clock.now()
+    """Show the tree, a page of it at once: every project with what limits it."""
+    shown, now = part(request, request.projects), clock.now()
+    nodes = shown.rows
     set_here: dict[str, list[Quota]] = {}
     for quota in Quota.objects.filter(tenant=request.tenant, project__in=[p.pk for p in nodes]).order_by(
         "kind"
     ):
         set_here.setdefault(quota.project_id, []).append(quota)
-    top = min((len(p.path) for p in nodes), default=1)
+    top = min((len(p.path) for p in request.projects), default=1)
     for node in nodes:
         node.depth = len(node.path) - top
         node.quotas_here = [_shown(q, now) for q in set_here.get(node.pk, [])]
         node.may_write = request.roles.may("projects.write", node.path)
-        node.may_limit = node.parent_id is not None and quotas.may_set(request.roles, node)
+    led = [node for node in request.projects if request.roles.may("projects.write", node.path)]
     told = {
         "nodes": nodes,
+        "shown": shown,
         "call": call("projects", "archived=false&limit=500"),
         "call_quotas": call("quotas", "limit=500"),
-        "may_write": any(node.may_write for node in nodes),
+        "may_write": bool(led),
         "may_tenant": request.roles.may("tenant.write"),
-        "form": ProjectForm(projects=[n for n in nodes if n.may_write]),
+        "form": ProjectForm(projects=led),
         "tenant_form": TenantForm(
             initial={"name": request.tenant.name, "time_zone": request.tenant.time_zone},
             lives_in=request.tenant.time_zone,
         ),
-        "kinds": [(kind, name, unit) for kind, (name, _, unit) in limits.SHOWN.items()],
     }
     return render(request, "tenants/projects.html", told)
+
+
+@require_GET
+@in_tenant("projects.write")
+def one(request: Any, pk: str) -> HttpResponse:
+    """Show one project's own settings: its quotas, its name, its end."""
+    project = own(request, pk, "projects.write")
+    told = {
+        "node": project,
+        "may_limit": project.parent_id is not None and quotas.may_set(request.roles, project),
+        "kinds": [(kind, name, unit) for kind, (name, _, unit) in limits.SHOWN.items()],
+    }
+    return render(request, "tenants/project.html", told)
 
 
 def _shown(quota: Quota, now: datetime) -> dict[str, Any]:

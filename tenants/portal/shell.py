@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
+MOST = 30  # other projects
+
 
 @dataclass(frozen=True)
 class Place:
@@ -18,12 +20,15 @@ class Place:
 
 
 def places(request: Any) -> tuple[Place | None, tuple[Place, ...]]:
-    """Return the open project and the others; nothing on pages that entered no tenant."""
+    """Return the open project and others; nothing on pages that entered no tenant.
+
+    Where there are more projects than a menu should hold, the rest are opened from the page of projects.
+    """
     visitor = getattr(request, "visitor", None)
     if visitor is None or not hasattr(request, "projects"):
         return None, ()
     here = visitor.tenant
     open_one = request.project
-    others = [Place(p.pk, p.name, here.name) for p in request.projects if p.pk != open_one.pk]
-    others += [Place(ident, name, "another tenant") for ident, name in visitor.tenants if ident != here.pk]
-    return Place(open_one.pk, open_one.name, here.name) if open_one else None, tuple(others)
+    others = [Place(p.pk, p.name, here.name) for p in request.projects if p.pk != open_one.pk][:MOST]
+    tenants = [Place(ident, name, "another tenant") for ident, name in visitor.tenants if ident != here.pk]
+    return Place(open_one.pk, open_one.name, here.name) if open_one else None, (*others, *tenants)

@@ -7,13 +7,13 @@ from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_GET, require_POST
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from ports import clock
 from tenants.domain.roles import IN_WORDS, Role
 from tenants.models import Invitation, Member, Project, ServiceAccount
 from tenants.portal import once
-from tenants.portal.acts import act, call, complain, find
+from tenants.portal.acts import act, call, complain, find, part
 from tenants.portal.doors import in_tenant
 from tenants.portal.forms import ROLES, InviteForm, MachineForm, RoleForm
 from tenants.services import invitations, members, service_accounts
@@ -64,19 +64,21 @@ def team(request: Any) -> HttpResponse:
 def page(request: Any, **more: Any) -> HttpResponse:
     now, lead = clock.now(), request.roles.anywhere("members.write")
     open_offers = offers(request).filter(accepted_at=None, revoked_at=None, expires_at__gt=now)
-    rows = list(people(request).order_by("created_at", "id")[:MOST])
-    for row in rows:
-        row.mine = row.user_id == request.actor.id
-        row.may_change = request.roles.may_give(Role(row.role), members.node(row.project))
+    here = people(request).order_by("created_at", "id")
+    robots = machines(request).filter(closed_at=None).order_by("name", "id")
+    shown = part(request, here, count=here.count())
+    for row in shown.rows:
+        judge(request, row)
     told = {
-        "members": rows,
-        "invitations": list(open_offers.order_by("-id")[:MOST]) if lead else [],
-        "machines": list(machines(request).filter(closed_at=None).order_by("name")[:MOST]),
+        "members": shown,
+        "invitations": part(request, open_offers.order_by("-id"), "invitations", count=open_offers.count())
+        if lead
+        else None,
+        "machines": part(request, robots, "machines", count=robots.count()),
         "leads": lead,
         "call": call("members", f"limit={MOST}"),
         "call_invitations": call("invitations", f"limit={MOST}") if lead else "",
         "call_machines": call("service-accounts", f"limit={MOST}"),
-        "roles": ROLES,
         "role_words": [(role.value, IN_WORDS[role]) for role in Role],
         "once": once.fresh(),
         "invite": InviteForm(projects=request.projects),
@@ -84,6 +86,24 @@ def page(request: Any, **more: Any) -> HttpResponse:
         **more,
     }
     return render(request, "tenants/team.html", told)
+
+
+def judge(request: Any, member: Member) -> None:
+    """Note what the visitor may do about a member: go, or change and remove somebody."""
+    member.mine = member.user_id == request.actor.id  # type: ignore[attr-defined]  # for the template
+    lead = request.roles.anywhere("members.write")
+    member.may_change = lead and request.roles.may_give(Role(member.role), members.node(member.project))  # type: ignore[attr-defined]
+
+
+@require_GET
+@in_tenant("members.read")
+def one(request: Any, pk: str) -> HttpResponse:
+    """Show one member: another role, or the end of the one they have."""
+    member = find(people(request), pk)
+    if member.user_id != request.actor.id:
+        leads(request, member.project)
+    judge(request, member)
+    return render(request, "tenants/member.html", {"member": member, "roles": ROLES})
 
 
 @require_POST
@@ -179,12 +199,14 @@ def add_machine(request: Any) -> HttpResponse:
     return act(request, do, done=done, to=reverse("team"))
 
 
-@require_POST
+@require_http_methods(["GET", "HEAD", "POST"])
 @in_tenant("members.write")
 def close_machine(request: Any, pk: str) -> HttpResponse:
-    """End a service account with all its tokens."""
+    """End a service account with all its tokens, after one has seen what that means."""
     account = find(machines(request), pk)
     leads(request, account.project)
+    if request.method != "POST":
+        return render(request, "tenants/machine_close.html", {"machine": account})
 
     def do() -> None:
         service_accounts.close(account, **who(request))

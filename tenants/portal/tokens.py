@@ -13,7 +13,7 @@ from ports import clock
 from tenants.domain.roles import Role
 from tenants.models import ApiToken, ServiceAccount
 from tenants.portal import once
-from tenants.portal.acts import act, call, find
+from tenants.portal.acts import act, call, find, part
 from tenants.portal.doors import in_tenant
 from tenants.portal.forms import TokenForm
 from tenants.services import members, tokens
@@ -62,11 +62,12 @@ def page(request: Any) -> HttpResponse:
             else:
                 once.done(this, now=now)
         status = 200 if made else 400
-    rows = list(seen(request).order_by("-id")[:MOST])
-    for row in rows:
+    rows = seen(request).order_by("-id")
+    shown = part(request, rows, count=rows.count())
+    for row in shown.rows:
         row.alive = row.revoked_at is None and row.expires_at > now
     told = {
-        "tokens": rows,
+        "tokens": shown,
         "form": form,
         "once": once.fresh(),
         "made": made,

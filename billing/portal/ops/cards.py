@@ -15,11 +15,11 @@ from broker.services import inventory
 from broker.services.fleet import cards, history
 from broker.services.fleet.uses import CHOICES
 from broker.services.leases import evicting
-from tenants.portal.acts import MOST, ops_call
+from tenants.portal.acts import MOST, begin, ops_call
 from tenants.services.refusals import Missing
 from tenants.services.walls import as_staff
 
-ROWS = 64
+ROWS = 20  # of cards that may hold seven leases each
 ASKS = require_http_methods(["GET", "HEAD", "POST"])
 FILTERS = {
     "": "All",
@@ -38,7 +38,7 @@ def table(request: OpsRequest) -> HttpResponse:
     chosen = request.GET.get("show", "")
     chosen = chosen if chosen in FILTERS else ""
     found = [card for card in fleet if not chosen or CHOICES[chosen](card)]
-    start = _start(request.GET.get("from", ""), len(found))
+    start = begin(request.GET.get("from", ""), len(found))
     shown = found[start : start + ROWS]
     priced = earnings.of_leases([s.lease for card in shown for s in card.slices], now=request.now)
     told = {
@@ -60,11 +60,6 @@ def table(request: OpsRequest) -> HttpResponse:
         "calls": [ops_call("Cards with their slices", "ops/gpus", show=chosen, limit=MOST)],
     }
     return render(request, "ops/cards.html", told)
-
-
-def _start(text: str, count: int) -> int:
-    start = int(text) if text.isdecimal() and len(text) < 9 else 0
-    return start if start < count else 0
 
 
 def _page(show: str, start: int) -> str:

@@ -171,13 +171,33 @@ def test_a_machine_gets_a_token_and_is_closed(delta: World, owner: Browser) -> N
     assert world.Api(text).ask("GET", "users/me").status_code == 401
 
 
+def test_changes_are_asked_for_on_pages_of_their_own(delta: World, owner: Browser) -> None:
+    lab = delta.child("lab")
+    user, robot = delta.person(Role.MEMBER), delta.machine("ci")
+    member, mine = delta.membership(user), delta.membership(delta.owner)
+    for listed, link, forms in (
+        ("/projects/", f"/projects/{lab.pk}/", ("quota", "name", "archive")),
+        ("/team/", f"/team/members/{member.pk}/", ("role", "remove")),
+        ("/team/", f"/team/machines/{robot.pk}/close/", ()),
+    ):
+        assert f'href="{link}"' in owner.get(listed).content.decode()
+        page = owner.get(link).content.decode()
+        assert all(f'action="{link}{form}/"' in page for form in forms)
+    with walls.as_tenant(delta.tenant.pk):
+        assert ServiceAccount.objects.get(pk=robot.pk).closed_at is None  # asking closes nothing
+    assert "Leave Delta" in owner.get(f"/team/members/{mine.pk}/").content.decode()
+    his = signed_in(user)
+    assert "/role/" not in his.get(f"/team/members/{member.pk}/").content.decode()
+    assert his.get(f"/team/members/{mine.pk}/").status_code == 403
+    assert his.get(f"/projects/{lab.pk}/").status_code == 403
+
+
 def test_who_leads_a_project_is_offered_ceilings_below_it_only(delta: World) -> None:
     lab = delta.child("lab")
     below = delta.child("bench", lab)
     lead = signed_in(delta.person(Role.OWNER, project=lab))
-    page = lead.get("/projects/").content.decode()
-    assert f"/projects/{below.pk}/quota/" in page
-    assert f"/projects/{lab.pk}/quota/" not in page
+    assert f"/projects/{below.pk}/quota/" in lead.get(f"/projects/{below.pk}/").content.decode()
+    assert f"/projects/{lab.pk}/quota/" not in lead.get(f"/projects/{lab.pk}/").content.decode()
     assert lead.post(f"/projects/{lab.pk}/quota/", {"kind": "units", "limit": "2.5"}).status_code == 403
     lead.post(f"/projects/{below.pk}/quota/", {"kind": "units", "limit": "2.5"})
     with walls.as_tenant(delta.tenant.pk):

@@ -1,12 +1,14 @@
 """However many rows there are, a page asks the database the same number of questions."""
 
+import re
+
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from tenants.domain.roles import Role
-from tenants.models import QuotaKind, User
-from tenants.services import members, quotas, tokens, walls
+from tenants.models import Member, Project, QuotaKind, User
+from tenants.services import invitations, members, quotas, tokens, walls
 from tenants.services.actors import SYSTEM
 from tests.tenants import people
 from tests.tenants.people import World, moment
@@ -65,6 +67,48 @@ def test_pages_and_lists_ask_as_often_with_many_rows_as_with_few() -> None:
     grow(delta, 10)
     assert counts() == few
     assert max(few.values()) <= MOST_ON_A_PAGE, few
+
+
+def test_no_page_is_larger_than_100_kb_however_many_rows_there_are() -> None:
+    delta = people.make("Delta")
+    browser = signed_in(delta.owner)
+    grow(delta, 90)
+    with walls.as_tenant(delta.tenant.pk):
+        for number in range(50):
+            asked_in = {"tenant": delta.tenant, "project": None, "grants": people.ALL, "actor": SYSTEM}
+            email = f"somebody.with.a.name-{number}@department.example.org"
+            invitations.invite(email=email, role=Role.MEMBER, now=moment(), **asked_in)
+        one = Member.objects.latest("pk").pk
+    addresses = (
+        *PAGES,
+        "/team/?from=40&invitations=40&machines=40",
+        f"/projects/{delta.root.pk}/",
+        f"/team/members/{one}/",
+    )
+    large = {address: len(browser.get(address).content) for address in addresses}
+    assert {address: size for address, size in large.items() if size > 100_000} == {}
+
+
+def test_every_row_is_on_some_page() -> None:
+    delta = people.make("Delta")
+    browser = signed_in(delta.owner)
+    grow(delta, 90)
+    with walls.as_tenant(delta.tenant.pk):
+        emails = set(User.objects.filter(memberships__tenant=delta.tenant).values_list("email", flat=True))
+        names = set(Project.objects.values_list("pk", flat=True))
+    seen = "".join(
+        browser.get(f"{page}?from={n}").content.decode()
+        for n in (0, 40, 80)
+        for page in ("/team/", "/projects/")
+    )
+    assert len(emails) == len(names) == 91
+    assert [email for email in emails if email not in seen] == []
+    assert [pk for pk in names if f'/projects/{pk}/"' not in seen] == []
+    assert "91 members, 90 service accounts" in seen
+    first = browser.get("/team/").content.decode()
+    assert re.findall(r'href="(\?[^"]*)">(?:Next|Previous)', first) == ["?from=40", "?machines=40"]
+    for odd in ("-1", "x", "9" * 20, "91", "%00"):
+        assert browser.get(f"/team/?from={odd}&machines={odd}").content.count(b"Change<") == 40
 
 
 def test_the_operators_list_of_tenants_asks_as_often_with_many() -> None:
