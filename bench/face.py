@@ -6,7 +6,7 @@ Every page is asked for through the whole WSGI application, as a signed-in perso
 import os
 import re
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from statistics import quantiles
 from time import perf_counter
@@ -25,8 +25,9 @@ from broker.models import Gpu, Lease, Offering
 from broker.services import catalogue, inventory
 from broker.services.inventory import Rack
 from ports import clock
-from tenants.models import Tenant, User
-from tenants.services import projects, tenants
+from tenants.domain.roles import Role
+from tenants.models import Project, Tenant, User
+from tenants.services import members, projects, tenants
 from tenants.services.actors import SYSTEM
 from tenants.services.walls import as_tenant
 
@@ -36,7 +37,14 @@ NODES = 36  # of eight cards: seven slices each hold what runs, and a few cards 
 MORE_NODES = 90  # with them 1,008 cards, for the operators' map
 ROUNDS, WARM_UP = 30, 3
 MOST_MS, MOST_BYTES = 200, 100_000
-OPERATIONS = {"control_room": "/ops/", "control_room_by_tenant": "/ops/?by=tenant", "fleet_map": "/ops/map/"}
+MORE_PROJECTS, MORE_PEOPLE = 50, 60  # beside those in which leases run, and the owner
+OPERATIONS = {
+    "control_room": "/ops/",
+    "control_room_by_tenant": "/ops/?by=tenant",
+    "fleet_map": "/ops/map/",
+    "cards": "/ops/cards/",
+    "clusters": "/ops/clusters/",
+}
 
 
 def build() -> Tenant:
@@ -53,6 +61,7 @@ def build() -> Tenant:
             name="Bench", owner=owner, actor=SYSTEM, now=now, time_zone="Europe/Berlin"
         )
         places = [projects.create(parent=root, name=f"p{n}", actor=SYSTEM, now=now).pk for n in range(8)]
+        join(tenant, root, now)
     sold = Offering.objects.filter(profile="1g.10gb", price_class="on_demand")
     wanted = {
         "tenant": tenant.pk,
@@ -78,6 +87,16 @@ def build() -> Tenant:
     return tenant
 
 
+def join(tenant: Tenant, root: Project, now: datetime) -> None:
+    """Let people work in the tenant, and more projects be there than a page shows at once."""
+    for number in range(MORE_PROJECTS):
+        projects.create(parent=root, name=f"more {number}", actor=SYSTEM, now=now)
+    with as_tenant(tenant.pk):
+        for number in range(MORE_PEOPLE):
+            user = User.objects.create_user(f"person-{number}@example.org", joined_at=now)
+            members.add(tenant=tenant, user=user, role=Role.MEMBER, project=None, actor=SYSTEM, now=now)
+
+
 def pages(tenant: Tenant) -> dict[str, str]:
     """Return the address of every page, by its name."""
     with as_tenant(tenant.pk):
@@ -96,6 +115,9 @@ def pages(tenant: Tenant) -> dict[str, str]:
         "invoices": "/invoices/",
         "invoice": f"/invoices/{invoice}/",
         "explained": f"/invoices/{invoice}/?line=1",
+        "projects": "/projects/",
+        "team": "/team/",
+        "tokens": "/tokens/",
     }
 
 
