@@ -65,7 +65,14 @@ class Part:
     after: str
 
 
-def part(request: HttpRequest, rows: Sequence[Any], name: str = "from", *, count: int | None = None) -> Part:
+def part(
+    request: HttpRequest,
+    rows: Sequence[Any],
+    name: str = "from",
+    *,
+    count: int | None = None,
+    most: int = ROWS,
+) -> Part:
     """Return the rows that a page begins with where its address says; the other lists of the page stay as they are."""
     total = len(rows) if count is None else count
     start = begin(request.GET.get(name, ""), total)
@@ -76,10 +83,10 @@ def part(request: HttpRequest, rows: Sequence[Any], name: str = "from", *, count
         return f"?{asked.urlencode()}"
 
     return Part(
-        rows=list(rows[start : start + ROWS]),
+        rows=list(rows[start : start + most]),
         count=total,
-        before=at(max(start - ROWS, 0)) if start else "",
-        after=at(start + ROWS) if start + ROWS < total else "",
+        before=at(max(start - most, 0)) if start else "",
+        after=at(start + most) if start + most < total else "",
     )
 
 

@@ -17,12 +17,14 @@ from tenants.portal.forms import LimitForm, NameForm, ProjectForm, TenantForm
 from tenants.services import projects, quotas, tenants
 from tenants.services.permissions import require
 
+ROWS = 20  # each may have several quotas, with a bar for each
+
 
 @require_GET
 @in_tenant("projects.read")
 def page(request: Any) -> HttpResponse:
     """Show the tree, a page of it at once: every project with what limits it."""
-    shown, now = part(request, request.projects), clock.now()
+    shown, now = part(request, request.projects, most=ROWS), clock.now()
     nodes = shown.rows
     set_here: dict[str, list[Quota]] = {}
     for quota in Quota.objects.filter(tenant=request.tenant, project__in=[p.pk for p in nodes]).order_by(
