@@ -12,6 +12,7 @@ from django.db.models import F
 from broker.domain.states import Condition, EndReason, LeaseState
 from broker.models import Lease, StaleLease
 from broker.provisioners.base import Observation, Seen
+from broker.services import vanishing
 from broker.services.layouts import stepping
 from broker.services.leases import ending, growing, leaving, stopping
 from broker.services.volumes import mounting
@@ -61,6 +62,8 @@ def apply(lease: Lease, observation: Observation, now: datetime) -> None:
             _recovered(lease, observation, now)
         case S.ACTIVE, Seen.LOST:
             _lost(lease, observation, now)
+        case S.ACTIVE, Seen.GONE if vanishing.is_doubted(lease, now=now):
+            pass  # one look may be mistaken
         case S.ACTIVE, Seen.GONE | Seen.REFUSED:
             cause = observation.text or "its pod is gone"
             since = observation.last_seen or lease.seen_at
@@ -211,8 +214,9 @@ def _lost(lease: Lease, observation: Observation, now: datetime) -> None:
 def _recovered(lease: Lease, observation: Observation, now: datetime) -> None:
     seen_at = max(observation.last_seen or now, lease.seen_at or lease.at)
     changes: dict[str, object] = {"due_at": min(lease.ends_at or now + REST, now + REST), "seen_at": seen_at}
-    if lease.conditions:
-        changes["conditions"] = {}
+    for told in ("conditions", "progress"):
+        if getattr(lease, told):
+            changes[told] = {}
     _note(lease, **changes)
 
 

@@ -1,9 +1,12 @@
 """The one table of faults: for each that may befall a cluster, the tests that play it simulated and for real.
 
 A test is named `file::test`, or `file::test[parameter]`; a fixture that plays both worlds stands in both columns.
+`python -m tests.architecture.faults` writes it down for people, in docs/faults.md.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 BOTH = "tests/cluster/behaviours"
 TROUBLES, LOSSES, PROGRAMS = (f"{BOTH}/test_{name}.py" for name in ("troubles", "losses", "programs"))
@@ -13,6 +16,19 @@ REFLECTOR, TRANSPORT = (
     f"tests/broker/provisioners/kubernetes/test_{name}.py" for name in ("reflector", "transport")
 )
 SERVICES = "tests/broker/services"
+DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "faults.md"
+HEAD = """# Faults
+
+What may befall a cluster, and which tests play it: on the simulated fleet, and on a real control plane (etcd, API
+server, scheduler, controllers; played kubelets). A test in **both** columns is one test that runs in both worlds, and
+what happened in them is compared. Where a fault needs tests of its own in one world, the last column says why.
+
+Written by `python -m tests.architecture.faults` from `tests/architecture/faults.py`; a test holds it to that table and
+the table to the tests. All of it happens at random in `python -m tests.chaos.kubernetes` as well.
+
+| Fault | In both worlds, by the same test | Simulated only | Real only | Why not the same |
+|---|---|---|---|---|
+"""
 
 
 @dataclass(frozen=True)
@@ -21,18 +37,38 @@ class Fault:
 
     simulated: tuple[str, ...]
     real: tuple[str, ...]
+    why: str = ""  # one world has a test of its own
+
+    @property
+    def shared(self) -> list[str]:
+        return [test for test in self.simulated if test in self.real]
 
 
-def both(*tests: str, simulated: str = "", real: str = "") -> Fault:
+def both(*tests: str, simulated: str = "", real: str = "", why: str = "") -> Fault:
     """Play it by the same tests in both worlds, and by one more in one of them."""
-    return Fault(
-        (*tests, *((simulated,) if simulated else ())),
-        (*tests, *((real,) if real else ())),
+    return Fault((*tests, *((simulated,) if simulated else ())), (*tests, *((real,) if real else ())), why)
+
+
+def each(simulated: str, real: str, why: str) -> Fault:
+    return Fault((simulated,), (real,), why)
+
+
+def document() -> str:
+    """Return the table for people."""
+    return HEAD + "".join(_row(name, fault) for name, fault in FAULTS.items())
+
+
+def _row(name: str, fault: Fault) -> str:
+    columns = (
+        fault.shared,
+        [test for test in fault.simulated if test not in fault.shared],
+        [test for test in fault.real if test not in fault.shared],
     )
+    return f"| {name} | {' | '.join(map(_cell, columns))} | {fault.why} |\n"
 
 
-def each(simulated: str, real: str) -> Fault:
-    return Fault((simulated,), (real,))
+def _cell(tests: Iterable[str]) -> str:
+    return "<br>".join(f"`{test}`" for test in tests)
 
 
 RETRIED = f"{TROUBLES}::test_a_no_for_the_moment_is_asked_again"
@@ -47,63 +83,86 @@ FAULTS: dict[str, Fault] = {
     "409 on apply": both(
         f"{RETRIED}[409 on apply]",
         real=f"{ON_THE_WAY}::test_a_conflict_while_it_is_made_is_looked_at_anew",
+        why="Only the real server shows what somebody else wrote meanwhile.",
     ),
     "409 on delete precondition": both(
         f"{GOING}[409 on delete]",
         simulated=f"{TRANSPORT}::test_a_delete_names_the_uid_and_waits_for_dependents",
         real=f"{KILLED}::test_a_delete_of_what_was_made_anew_meanwhile_spares_the_successor",
+        why="Only a real server has uids; what a delete names is tried on a scripted one.",
     ),
     "403 quota": both(
         f"{TROUBLES}::test_a_clusters_own_quota_lets_wait_until_there_is_room",
         real=f"{KILLED}::test_a_quota_of_the_cluster_that_is_used_up_is_told_as_such",
+        why="The words of a real ResourceQuota are the real server's.",
     ),
     "422": both(
         f"{TROUBLES}::test_what_a_cluster_calls_invalid_ends_its_lease_in_its_words",
         real=f"{ON_THE_WAY}::test_what_the_server_calls_invalid_is_refused_in_its_words",
+        why="Its words are the real server's.",
     ),
     "429 with Retry-After": both(
         f"{RETRIED}[429]",
         simulated=f"{TRANSPORT}::test_a_server_that_says_when_is_asked_then",
         real=f"{NAMED_TIME}[429]",
+        why="`Retry-After` is a header: what is read of it is tried where there is HTTP.",
     ),
     "503 with Retry-After": both(
         f"{RETRIED}[503]",
         simulated=f"{TRANSPORT}::test_a_pause_longer_than_we_have_is_told_to_the_caller",
         real=f"{NAMED_TIME}[503]",
+        why="`Retry-After` is a header: what is read of it is tried where there is HTTP.",
     ),
     "410 in the stream": each(
         f"{REFLECTOR}::test_410_inside_the_stream_lists_again_after_a_moment_of_its_own",
         f"{ON_THE_WAY}::test_a_stream_that_says_410_is_listed_anew_and_once",
+        "The simulated fleet has no stream: who reads streams is tried on a scripted server.",
     ),
     "silent stall": both(
         f"{TROUBLES}::test_a_short_silence_is_not_told",
         simulated=f"{REFLECTOR}::test_a_broken_stream_is_resumed_without_a_list",
         real=f"{ON_THE_WAY}::test_a_watch_that_stalls_is_given_up_and_misses_nothing",
+        why="The simulated fleet has no stream; who reads streams is tried on a scripted server as well.",
     ),
-    "API server killed": both(LONG_SILENCE, real=f"{DEAD}[kube-apiserver]"),
-    "etcd stopped": both(LONG_SILENCE, real=f"{DEAD}[etcd]"),
+    "API server killed": both(
+        LONG_SILENCE,
+        real=f"{DEAD}[kube-apiserver]",
+        why="The simulated fleet has no server to kill: to the product that is silence.",
+    ),
+    "etcd stopped": both(
+        LONG_SILENCE,
+        real=f"{DEAD}[etcd]",
+        why="The simulated fleet has no etcd to stop: to the product that is silence.",
+    ),
     "restored from an old backup": both(
         f"{TROUBLES}::test_an_older_state_of_a_cluster_is_neither_believed_nor_told_anything",
         simulated=f"{SERVICES}/test_freezing.py::test_a_list_older_than_what_was_seen_freezes_the_cluster_and_ends_nothing",
         real=f"{NEIGHBOURS}::test_an_older_state_of_it_does_not_end_what_it_forgot",
+        why="Only a real cluster has versions that fall back; that this is noticed is tried on lists by hand.",
     ),
     "empty list by mistake": both(
         f"{LOSSES}::test_an_inventory_that_is_empty_by_mistake_takes_nothing_out_of_the_pool",
+        f"{TROUBLES}::test_a_cluster_that_shows_nothing_in_one_look_loses_no_lease",
+        f"{TROUBLES}::test_many_that_are_not_there_end_only_when_they_stay_away_and_at_their_last_proof_of_life",
         real=f"{ON_THE_WAY}::test_a_list_that_is_empty_by_mistake_ends_no_lease",
+        why="The agent's lists exist only in a real cluster.",
     ),
     "token revoked": both(
         f"{DENIED}[401]",
         simulated=f"{TRANSPORT}::test_a_token_that_stays_bad_is_denied",
         real=f"{KILLED}::test_a_token_that_was_revoked_says_nothing_either",
+        why="Tokens are the real server's; what a call does with a bad one is tried on a scripted server.",
     ),
     "permission lost": both(
         f"{DENIED}[403]",
         simulated=f"{REFLECTOR}::test_what_it_may_not_see_is_not_taken_as_gone",
         real=f"{KILLED}::test_rights_that_were_lost_say_nothing_about_what_is_there",
+        why="Rights are the real server's; what a watch does without is tried on a scripted server.",
     ),
     "worker or agent killed between any two calls": both(
         f"{TROUBLES}::test_a_worker_that_dies_leaves_its_lease_to_the_next",
         real=f"{ON_THE_WAY}::test_a_worker_killed_between_any_two_calls_leaves_one_lease_and_then_none",
+        why="On the simulated fleet a step is one call; on a real one a worker is killed before and after each.",
     ),
     "pod evicted": both(
         f"{LOSSES}::test_a_pod_that_was_evicted_is_replaced_and_its_lease_stays", f"{PUSHED}[Evicted]"
@@ -117,13 +176,16 @@ FAULTS: dict[str, Fault] = {
     "node lost and back": both(
         f"{LOSSES}::test_a_node_lost_for_a_moment_costs_nobody_a_lease",
         f"{LOSSES}::test_a_lost_node_that_is_back_is_sold_again",
+        f"{LOSSES}::test_a_node_under_repair_that_reboots_is_not_sold_before_somebody_says_so",
         simulated=f"{SERVICES}/test_sightings.py::test_a_silent_node_is_lost_and_sold_again_once_it_is_heard_and_clean",
         real="tests/cluster/test_agent.py::test_a_lost_node_is_taken_out_and_comes_back_when_nothing_old_runs_there",
+        why="That an agent hears of it by its watch is tried with a real agent.",
     ),
     "finalizer stuck": both(
         f"{LOSSES}::test_what_somebody_holds_up_keeps_its_place_until_it_is_gone",
         f"{LOSSES}::test_what_was_deleted_by_hand_while_nobody_looked_is_charged_to_that_moment",
         real=f"{KILLED}::test_a_pod_held_by_a_strangers_finalizer_keeps_its_places_and_says_why",
+        why="Only real objects have finalizers; the fleet's pods are held up in another way.",
     ),
     "namespace deleted by hand": both(
         f"{LOSSES}::test_a_namespace_deleted_by_hand_ends_its_leases_and_takes_new_ones_again"
@@ -138,12 +200,18 @@ FAULTS: dict[str, Fault] = {
     "device plugin reports fewer devices": both(
         f"{LOSSES}::test_a_node_that_reports_fewer_cards_is_sold_no_further",
         real=f"{ON_THE_WAY}::test_a_node_whose_plugin_reports_fewer_cards_takes_nobody_and_is_told",
+        why="How a shortage is told to the scheduler exists only there.",
     ),
     "MIG change that wedges": both(
         f"{CUTTING}::test_a_wedge_is_healed_by_another_name_and_back",
         simulated=f"{SERVICES}/test_repartition_node.py::test_a_wedge_is_healed_without_a_human_within_twelve_minutes",
+        why="The minutes that a wedge takes pass at once on the simulated fleet.",
     ),
     "cluster unreachable for hours": both(
         f"{TROUBLES}::test_what_expires_in_hours_of_silence_is_charged_to_its_last_proof_of_life"
     ),
 }
+
+
+if __name__ == "__main__":
+    DOCUMENT.write_text(document())

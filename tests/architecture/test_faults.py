@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.architecture.faults import FAULTS, Fault
+from tests.architecture.faults import DOCUMENT, FAULTS, Fault, document
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 # As they were promised: one that is dropped from the table is missed here.
@@ -53,6 +53,18 @@ def test_every_fault_that_was_promised_is_in_the_table() -> None:
 def test_a_fault_is_played_simulated_and_for_real(fault: Fault) -> None:
     assert any(not set(takes(test)) & set(NEEDS_A_CLUSTER) for test in fault.simulated)
     assert any(set(takes(test)) & {*NEEDS_A_CLUSTER, *PLAYS_BOTH} for test in fault.real)
+
+
+@pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
+def test_where_a_fault_is_played_in_one_world_alone_it_is_said_why(fault: Fault) -> None:
+    alone = set(fault.simulated) ^ set(fault.real)
+    assert bool(alone) is bool(fault.why)
+    for test in fault.shared:
+        assert set(takes(test)) & set(PLAYS_BOTH), f"{test} is not played in both worlds"
+
+
+def test_the_table_for_people_is_this_one() -> None:
+    assert DOCUMENT.read_text() == document(), "run python -m tests.architecture.faults"
 
 
 def test_a_test_that_is_not_there_is_missed() -> None:

@@ -285,6 +285,7 @@ def test_a_pod_that_vanished_ends_it_at_the_last_proof_of_life(life: Life) -> No
     SimulatedPod.objects.all().delete()
     life.run(200)
     life.sweep()
+    life.run(10)  # it is looked for twice
     ended = fresh(lease)
     assert (ended.end_reason, ended.ended_at) == ("device_lost", lease.active_at)
     assert ledger(lease)[-2].cause == "its pod is gone"

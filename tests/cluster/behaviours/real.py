@@ -44,7 +44,9 @@ ANSWERS: dict[str, tuple[str, int, Object]] = {
     "401": (".*", 401, {"message": "Unauthorized"}),
     "403": (".*", 403, {"message": "forbidden"}),
     "silence": (".*", 0, {}),
+    "nothing there": ("GET .*/configmaps/", 404, {"reason": "NotFound", "message": "not found"}),
 }
+NO_PODS: Object = {"kind": "PodList", "metadata": {"resourceVersion": "1"}, "items": []}
 
 
 @dataclass
@@ -238,11 +240,12 @@ class RealWorld(World):
         pattern, status, body = ANSWERS[what]
         (proxy,) = self.proxies[:1]
         fault = proxy.fails(pattern, status, body=body, times=times)
+        no_pods = proxy.fails("GET .*/pods\\?", line=NO_PODS, times=times if what == "nothing there" else 0)
         if what == "silence":  # nobody need wait for it as long as the product would
             Transport.within.__defaults__ = (0.1,)
 
         def over() -> None:
-            fault.times = 0
+            fault.times = no_pods.times = 0
             Transport.within.__defaults__ = (ANSWER_S,)
 
         return over

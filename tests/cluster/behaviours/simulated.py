@@ -73,6 +73,7 @@ ANSWERS: dict[str, tuple[tuple[str, ...], Exception | Observation]] = {
     "silence": (ALL, Unanswered("timed out after 5 s")),
     "401": (ALL, Unanswered("it denies the broker access: Unauthorized", again_in_s=30)),
     "403": (ALL, Unanswered("it denies the broker access: forbidden", again_in_s=30)),
+    "nothing there": (("observe",), Observation(Seen.GONE, "it is no longer in the cluster")),
 }
 
 

@@ -4,7 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from broker.services import freezing
+from broker.models import Lease
+from broker.services import freezing, orphans, reconcile, vanishing
 from tests.cluster.behaviours.world import World
 from tests.controlplane.nodes import GpuNode
 from tests.world import OPERATOR, fresh
@@ -150,3 +151,53 @@ def test_a_worker_that_dies_leaves_its_lease_to_the_next(world: World) -> None:
     world.wait(25)
     assert world.until(lease, "active").tries == 0
     assert world.there() == 1
+
+
+def test_a_cluster_that_shows_nothing_in_one_look_loses_no_lease(world: World) -> None:
+    world.stand(GpuNode(cards=2), fragile=True)
+    leases = run(world, 2)
+    over = world.trouble("nothing there", times=MANY)
+    reconcile.look_at_active(now=world.life.now)
+    assert {world.progress(each) for each in leases} == {vanishing.TEXT}
+    over()
+    for each in leases:
+        world.until_true(lambda each=each: not world.progress(each), "that it is well again")
+    assert {fresh(each).state for each in leases} == {"active"}
+
+
+def test_many_that_are_not_there_end_only_when_they_stay_away_and_at_their_last_proof_of_life(
+    world: World,
+) -> None:
+    """Each of their looks is at the right cluster, in no older state, and finds nothing of them."""
+    world.stand(GpuNode(cards=vanishing.FEW + 1), fragile=True)
+    leases = run(world, vanishing.FEW + 1)
+    over = world.trouble("nothing there", times=MANY)
+    reconcile.look_at_active(now=world.life.now)
+    for _ in range(3):  # nobody sleeps longer than a look says something
+        world.wait(20)
+    assert {fresh(each).state for each in leases} == {"active"}
+    assert all("unreachable" in fresh(each).conditions for each in leases)
+    over()
+    for each in leases:
+        world.until_true(lambda each=each: not fresh(each).conditions, "that it is well again")
+    over = world.trouble("nothing there", times=MANY)
+    gone_since = world.life.now
+    reconcile.look_at_active(now=gone_since)
+    for _ in range(14):
+        world.wait(50)
+    over()
+    for each in leases:
+        ended = world.until(each, "released")
+        assert ended.end_reason == "device_lost"
+        assert ended.ended_at is not None
+        assert ended.ended_at <= gone_since + timedelta(seconds=1)
+    orphans.remove_all(now=world.life.now)  # what was there all along
+    world.until_true(lambda: world.there() == 0, "that nothing of them is left")
+
+
+def run(world: World, count: int) -> list[Lease]:
+    """Let so many leases run, one card each."""
+    owner, what = world.home(), world.offering()
+    leases = [world.ask(owner, what) for _ in range(count)]
+    world.until_all(leases, "active")
+    return leases
