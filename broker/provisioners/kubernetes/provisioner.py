@@ -118,6 +118,10 @@ class KubernetesProvisioner:
             found = of_order(api, self._spec(order))
             if found.is_gone:
                 self._make_sure(api)
+                if (
+                    known and not known.found.is_gone
+                ):  # its watch would have said so: one of the two is mistaken
+                    return replace(shutting_down(known.found.pods, now=now), again_in_s=SOON_S)
                 return Observation(Seen.GONE)
             with _letting_go(api, _held(found.pods)):
                 self._take_down(api, order.lease_id, order.generation, found)

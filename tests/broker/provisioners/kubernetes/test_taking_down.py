@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from broker.models import Cluster
+from broker.models import Cluster, ClusterObject
 from broker.provisioners.base import Remains, Seen, Unanswered
 from broker.provisioners.kubernetes import labels, provisioner
 from broker.provisioners.kubernetes.specs import lease_spec
@@ -94,3 +94,16 @@ def test_a_namespace_that_goes_waits_for_nothing_of_ours(cluster: Cluster, serve
     scene = Scene(cluster, serve(CLOSING, refused(404, "not found"), listed(a_pod(OVER))))
     seen = scene.provisioner.ensure(order(), now=NOW)
     assert (seen.seen, seen.remains) == (Seen.PENDING, (Remains("p", "u-p"),))
+
+
+def test_a_look_that_finds_nothing_where_a_watch_still_sees_a_pod_frees_no_place(
+    cluster: Cluster, serve: Serve
+) -> None:
+    empty = (refused(404, "not found"), listed())
+    scene = Scene(cluster, serve(*empty, *empty))
+    scene.beats()
+    scene.pod(READY)
+    seen = scene.provisioner.remove(order(), now=NOW)
+    assert (seen.seen, seen.text) == (Seen.PENDING, "shutting down")
+    ClusterObject.objects.filter(kind="Pod").delete()
+    assert scene.provisioner.remove(order(), now=NOW).seen is Seen.GONE
