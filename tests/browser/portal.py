@@ -22,7 +22,7 @@ from broker.models import Lease, Volume
 from ports import clock, payments
 from ports.models import Ring
 from tenants.domain.roles import Role
-from tenants.models import Project, User
+from tenants.models import Member, Project, User
 from tenants.services.actors import Actor
 from tenants.services.walls import as_tenant
 from tests.billing.portal.desks import price_all
@@ -44,6 +44,7 @@ class Portal:
     invoice: str
     declined: str  # the final invoice of a month ago
     volume: str  # one that no lease has
+    member: str  # somebody else of the team
     cookie: str = ""
     complaints: list[str] = field(default_factory=list)
 
@@ -75,6 +76,16 @@ class Portal:
             "invoice": f"/invoices/{self.invoice}/",
             "invoice whose payment was declined": f"/invoices/{self.declined}/",
             "invoice explained": f"/invoices/{self.invoice}/?line=1",
+            "team": "/team/",
+            "member": f"/team/members/{self.member}/",
+            "projects": "/projects/",
+            "project": f"/projects/{self.owner.project.pk}/",
+            "tokens": "/tokens/",
+            "audit": "/audit/",
+            "audit sifted": "/audit/?what=lease.release",
+            "account": "/account/",
+            "second factors": "/account/security/",
+            "password": "/account/password/change/",
         }
 
     def context(self, browser: Browser, *, signed_in: bool = True, **wishes: object) -> BrowserContext:
@@ -197,7 +208,12 @@ def peopled() -> Portal:
     client = Client()
     client.force_login(user, backend="django.contrib.auth.backends.ModelBackend")
     ids = {name: lease.pk for name, lease in live.items()}
-    return Portal("", owner, user, ids, invoice.pk, declined, volume.pk, client.cookies["sessionid"].value)
+    other = owner.member(Role.MEMBER)
+    owner.token(now=now)
+    with as_tenant(owner.tenant.pk):
+        member = Member.objects.get(user=other).pk
+    cookie = client.cookies["sessionid"].value
+    return Portal("", owner, user, ids, invoice.pk, declined, volume.pk, member, cookie)
 
 
 def in_vain(owner: Home, now: datetime) -> str:
