@@ -33,7 +33,7 @@ def test_a_way_in_that_leads_nowhere_is_refused_before_anything_is_done(
 
 def test_a_cluster_joins_with_its_ways_in(db: None, settings: Any) -> None:
     settings.CREDENTIAL_KEYS = Fernet.generate_key().decode()
-    options = {"register": "north", "region": "eu", "driver": "device_plugin"}
+    options = {"register": "north", "region": "eu", "driver": "device_plugin", "driver_options": {}}
     Command()._register(KUBECONFIG, options, joining.WayIn(**WAY))
     kept = Cluster.objects.get(name="north")
     assert (kept.domain, kept.door, kept.bastion, kept.entrances) == (

@@ -42,7 +42,7 @@ class Running:
 
     @property
     def said(self) -> list[str]:
-        return (self.data / "product.out").read_text().splitlines()
+        return said_by(self.data).read_text().splitlines()
 
     @cached_property
     def world(self) -> dict[str, object]:
@@ -102,11 +102,16 @@ def empty_folder() -> Path:
     return data
 
 
+def said_by(data: Path) -> Path:
+    """Return what keeps the product's words: beside its folder, which must be its own alone."""
+    return Path(f"{data}.out")
+
+
 def start(data: Path, port: int, *, nodes: int) -> Running:
     """Start the product on a data folder, new or used before."""
     command = [sys.executable, "-m", "tests.chaos.product", str(data), str(port), str(nodes)]
     own = {name: value for name, value in os.environ.items() if not name.startswith("GPUBROKER_")}
-    with (data / "product.out").open("wb") as out:
+    with said_by(data).open("wb") as out:
         popen = subprocess.Popen(command, cwd=CHECKOUT, env=own, stdout=out, stderr=out)
     return Running(data, port, nodes, popen)
 
@@ -126,7 +131,8 @@ def product(*, nodes: int = 2, keep_logs: Path | None = None, data: Path | None 
         finally:
             if keep_logs:
                 shutil.copytree(data / "logs", keep_logs, dirs_exist_ok=True)
-                shutil.copy(data / "product.out", keep_logs)
+                shutil.copy(said_by(data), keep_logs / "product.out")
+            said_by(data).unlink()
             shutil.rmtree(data, ignore_errors=True)
             shutil.rmtree(sockets_for(data), ignore_errors=True)
             for counts in Path("/dev/shm").glob(

@@ -5,9 +5,10 @@ from datetime import timedelta
 import pytest
 
 from broker.domain.states import LeaseState
-from broker.models import Installation, Lease, Orphan, SimulatedPod, our_mark
+from broker.models import Cluster, Installation, Lease, Orphan, SimulatedPod, our_mark
 from broker.provisioners.base import order_name, order_parts
-from broker.services import orphans
+from broker.provisioners.simulated import SimulatedProvisioner
+from broker.services import clusters, orphans
 from tenants.services.walls import as_staff
 from tests.world import OPERATOR, Life, cards, home, offering
 
@@ -40,6 +41,19 @@ def test_what_a_lease_went_on_without_goes_at_once(life: Life) -> None:
     over = life.lease(home(), offering(), LeaseState.RELEASED)
     SimulatedPod.objects.create(name=order_name(over.pk, 1), created_at=life.now)
     assert orphans.remove_all(now=life.now) == 1
+    assert there() == set()
+
+
+def test_one_cluster_is_looked_at_alone_where_its_agent_rang(
+    life: Life, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cards(1)
+    over = life.lease(home(), offering(), LeaseState.RELEASED)
+    SimulatedPod.objects.create(name=order_name(over.pk, 1), created_at=life.now)
+    cluster, fleet = Cluster.objects.get(), SimulatedProvisioner()
+    monkeypatch.setattr(clusters, "by_cluster", lambda: [(None, fleet), (cluster.pk, fleet)])
+    assert orphans.remove_in("clu_other", now=life.now) == 0
+    assert orphans.remove_in(cluster.pk, now=life.now) == 1
     assert there() == set()
 
 
