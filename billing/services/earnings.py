@@ -20,13 +20,14 @@ EACH = f"SELECT l.id, p.nano_per_hour, tn.currency {PRICED} AND l.id = ANY(%(lea
 OVER = """
 WITH span AS (
   SELECT * FROM unnest(%(firsts)s::timestamptz[], %(lasts)s::timestamptz[]) WITH ORDINALITY AS s(first, last, n)
+), active AS (
+  SELECT tenant_id, offering_id, quantity, at AS since, 'infinity' AS until FROM broker_lease WHERE state = 'active'
+   UNION ALL
+  SELECT tenant_id, offering_id, quantity, prev_at, at FROM broker_transition
+   WHERE before = 'active' AND at > %(oldest)s::timestamptz
 ), stretch AS (
-  SELECT span.n, t.tenant_id, t.offering_id, t.quantity, greatest(t.at, first) AS s,
-         least(coalesce(next.at, last), last) AS e
-    FROM span JOIN broker_lease l ON (l.ended_at IS NULL OR l.ended_at > first) AND l.created_at < last
-    JOIN broker_transition t ON t.lease_id = l.id AND t.after = 'active' AND t.at < last
-    LEFT JOIN broker_transition next ON next.lease_id = t.lease_id AND next.seq = t.seq + 1
-   WHERE coalesce(next.at, last) > first)
+  SELECT n, tenant_id, offering_id, quantity, greatest(since, first) AS s, least(until, last) AS e
+    FROM active JOIN span ON since < last AND until > first)
 SELECT stretch.n, tn.currency, sum(
          extract(epoch FROM least(e, upper(p.valid)) - greatest(s, lower(p.valid)))::numeric(38)
          * quantity * p.nano_per_hour)::numeric(38)
@@ -51,7 +52,7 @@ def over(*spans: tuple[datetime, datetime]) -> list[dict[str, int]]:
     """Return by currency what active time in each span comes to, exact, over 3600·10⁹; one query."""
     firsts, lasts = ([moment.replace(microsecond=0) for moment in ends] for ends in zip(*spans, strict=True))
     earned: list[dict[str, int]] = [{} for _ in spans]
-    for n, currency, exact in _rows(OVER, firsts=firsts, lasts=lasts):
+    for n, currency, exact in _rows(OVER, firsts=firsts, lasts=lasts, oldest=min(firsts)):
         earned[n - 1][currency] = int(exact)
     return earned
 

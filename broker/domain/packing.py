@@ -73,10 +73,9 @@ def fragmented_units(state: CardState, offered: tuple[Profile, ...], *, grid: in
     That is the free units less the most units that offered profiles can fill together, beside what is
     held: the eighth unit beside seven 1g slices, or everything beside a slice where only whole cards sell.
     """
-    return fragmented_mask(state, offered, grid=grid).bit_count()
+    return wares(offered, grid).lost(state).bit_count()
 
 
-@lru_cache(maxsize=65536)
 def fragmented_mask(
     state: CardState, offered: tuple[Profile, ...], *, grid: int, layout: Geometry | None = None
 ) -> int:
@@ -91,6 +90,29 @@ def fragmented_mask(
     kinds = {state.isolation} if state.isolation else {profile.isolation for profile in offered}
     left = [_units(offered, kind, grid).left(state.mask, state.media) for kind in sorted(kinds)]
     return min(left, key=int.bit_count, default=free)
+
+
+class Wares:
+    """What is sold on cards of one kind; which free units it leaves is remembered for every state asked for."""
+
+    def __init__(self, offered: tuple[Profile, ...], grid: int, layout: Geometry | None) -> None:
+        self.offered, self.grid, self.layout = offered, grid, layout
+        self._lost: dict[tuple[int, bool, Isolation | None], int] = {}
+
+    def lost(self, state: CardState) -> int:
+        """Return as bits the free units that nothing of it can be sold on."""
+        key = state.mask, state.media, state.isolation
+        known = self._lost.get(key)
+        if known is None:
+            known = fragmented_mask(state, self.offered, grid=self.grid, layout=self.layout)
+            self._lost[key] = known
+        return known
+
+
+@lru_cache(maxsize=256)
+def wares(offered: tuple[Profile, ...], grid: int, layout: Geometry | None = None) -> Wares:
+    """Return the one object for these: all cards of a kind share what is remembered."""
+    return Wares(offered, grid, layout)
 
 
 @lru_cache(maxsize=256)

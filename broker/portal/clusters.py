@@ -81,7 +81,7 @@ def clusters(request: OpsRequest) -> HttpResponse:
             "cluster": its[0],
             "agent": agents.get(its[0].cluster),
             "whole": wholes[its[0].cluster_name],
-            "fixed": any(card.layout for card in wholes[its[0].cluster_name].cards),
+            "fixed": any(card.wares.layout for card in wholes[its[0].cluster_name].cards),
             "nodes": [NodeRow(list(node)) for _, node in groupby(its, key=lambda card: card.node_name)],
         }
         for its in (list(group) for _, group in groupby(shown, key=lambda card: card.cluster_name))

@@ -126,12 +126,12 @@ def _card(row: Sequence[object]) -> Card:
         sold_uncut(str(driver)),
     )
     if policy == LayoutPolicy.FIXED:
-        card.layout = _cut(card.model, str(layout))
+        card.layout = cut_of(card.model, str(layout))
     return card
 
 
 @lru_cache(maxsize=4096)
-def _cut(model: str, layout: str) -> Geometry:
+def cut_of(model: str, layout: str) -> Geometry:
     """Read a layout once: a fleet has few, and every placement looks at every card."""
     return fixed_geometry(spec_of(model), json.loads(layout))
 

@@ -1,22 +1,24 @@
 """Load the fleet as operators see it: every card with whose leases lie on it. Must run as staff."""
 
-import json
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
 from django.db import connection
 
+from broker.domain.packing import wares
 from broker.domain.profiles import Placement, Profile
 from broker.domain.states import LeaseState, PriceClass
-from broker.models import Health, LayoutPolicy, NodeState, Offering
-from broker.services.capacity import Pool, fixed_geometry
+from broker.models import Health, NodeState, Offering
+from broker.services.capacity import Pool, cut_of
 from broker.services.catalogue import shape, spec_of
 from broker.services.fleet.uses import Card, Slice
 
 CARDS = """
-SELECT g.id, g.index, g.gpu_model_id, g.health, g.health_reason, g.health_since, g.layout_policy, g.fixed_layout,
-       n.id, n.name, n.state, n.state_since, c.id, c.name, c.region, c.created_at, c.shares_soft_cards,
+SELECT g.id, g.index, g.gpu_model_id, g.health, g.health_reason, extract(epoch FROM g.health_since)::float8,
+       CASE WHEN g.layout_policy = 'fixed' THEN g.fixed_layout END,
+       n.id, n.name, n.state, extract(epoch FROM n.state_since)::float8,
+       c.id, c.name, c.region, floor(extract(epoch FROM c.created_at))::bigint, c.shares_soft_cards,
        CASE WHEN g.closed_since IS NULL THEN '' ELSE
          (SELECT l.step FROM broker_layoutchange l WHERE l.node_id = n.id ORDER BY l.planned_at DESC LIMIT 1) END
   FROM broker_gpu g JOIN broker_node n ON n.id = g.node_id JOIN broker_cluster c ON c.id = n.cluster_id
@@ -66,7 +68,7 @@ def offered_profiles() -> dict[Pool, tuple[Profile, ...]]:
 
 
 def _card(row: Sequence[Any], offered: dict[Pool, tuple[Profile, ...]]) -> Card:
-    pk, index, model, health, reason, health_since, policy, layout, *place = row
+    pk, index, model, health, reason, health_since, layout, *place = row
     node, node_name, node_state, node_since, cluster, cluster_name, region, since, shares, cutting = place
     spec = spec_of(model)
     return Card(
@@ -76,19 +78,18 @@ def _card(row: Sequence[Any], offered: dict[Pool, tuple[Profile, ...]]) -> Card:
         grid=spec.grid,
         health=Health(health),
         health_reason=reason,
-        health_since=health_since,
+        health_since_s=health_since,
         node=node,
         node_name=node_name,
         node_state=NodeState(node_state),
-        node_since=node_since,
+        node_since_s=node_since,
         cluster=cluster,
         cluster_name=cluster_name,
         region=region,
-        since=since,
+        since_s=since,
         shares=shares,
         cutting=cutting,
-        offered=offered.get((model, region), ()),
-        layout=fixed_geometry(spec, json.loads(layout)) if policy == LayoutPolicy.FIXED else None,
+        wares=wares(offered.get((model, region), ()), spec.grid, cut_of(model, layout) if layout else None),
     )
 
 

@@ -5,30 +5,34 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
-from typing import Any
 
 from django.db import connection
 
-from broker.domain.geometry import EMPTY
-from broker.domain.packing import fragmented_mask
-from broker.domain.profiles import Placement, Profile
+from broker.domain.geometry import CardState
+from broker.domain.states import Isolation
 from broker.models import Health, InventoryChange, NodeState
 from broker.services.catalogue import shape
 from broker.services.fleet.uses import SCALE, Card, Use, use_when_free
 
 # Seconds are floored as the ledger's are; flooring keeps order, so what did not overlap still does not.
-# Sold is what the ledger calls active: the same seconds that are charged.
+# Sold is what the ledger calls active, the same seconds that are charged: what ended since, and what still is.
 HELD = """
-SELECT a.gpu_id, a.isolation, lower(a.placement), upper(a.placement) - lower(a.placement), a.profile, o.price_class,
+WITH ended AS (
+  SELECT begun.lease_id, begun.generation, extract(epoch FROM min(begun.at))::bigint AS since,
+         extract(epoch FROM max(step.at))::bigint AS until
+    FROM broker_transition step
+    JOIN broker_transition begun ON begun.lease_id = step.lease_id AND begun.seq = step.prev_seq
+   WHERE step.before = 'active' AND step.at > to_timestamp(%(since)s)
+   GROUP BY 1, 2)
+SELECT a.gpu_id, a.isolation, lower(a.placement), upper(a.placement) - lower(a.placement), a.profile,
+       o.price_class = 'spot',
        greatest(floor(extract(epoch FROM a.held_at))::bigint, %(since)s),
-       least(floor(extract(epoch FROM a.released_at))::bigint, %(until)s), sold.since, sold.until
+       least(coalesce(floor(extract(epoch FROM a.released_at))::bigint, %(until)s), %(until)s),
+       coalesce(ended.since, CASE WHEN runs.now THEN extract(epoch FROM l.at)::bigint END, %(until)s),
+       CASE WHEN runs.now THEN %(until)s ELSE coalesce(ended.until, %(until)s) END
   FROM broker_allocation a JOIN broker_lease l ON l.id = a.lease_id JOIN broker_offering o ON o.id = l.offering_id
-  LEFT JOIN LATERAL (
-       SELECT extract(epoch FROM min(t.at))::bigint AS since,
-              extract(epoch FROM max(coalesce(n.at, to_timestamp(%(until)s))))::bigint AS until
-         FROM broker_transition t
-         LEFT JOIN broker_transition n ON n.lease_id = t.lease_id AND n.seq = t.seq + 1
-        WHERE t.lease_id = a.lease_id AND t.generation = a.generation AND t.after = 'active') sold ON true
+  LEFT JOIN ended ON ended.lease_id = a.lease_id AND ended.generation = a.generation
+ CROSS JOIN LATERAL (SELECT l.state = 'active' AND l.generation = a.generation AS now) runs
  WHERE a.held_at < to_timestamp(%(until)s)
    AND (a.released_at IS NULL OR a.released_at > to_timestamp(%(since)s))
 """
@@ -39,12 +43,13 @@ Outage = tuple[int, int, Use]
 class Held:
     """One slice in the window: taken, sold for part of it, given back."""
 
-    placement: Placement
-    profile: Profile
+    bits: int
+    size: int
+    media: bool
+    isolation: Isolation
     since: int
     until: int
-    sold_since: int
-    sold_until: int
+    sold_s: int
     use: Use
 
 
@@ -67,9 +72,12 @@ def since(moment: datetime, cards: Sequence[Card], *, now: datetime) -> Hours:
     spent: Counter[tuple[Use, int]] = Counter()
     total = 0
     for card in cards:
-        first = min(max(start, int(card.since.timestamp())), end)
+        first = min(max(start, card.since_s), end)
         total += end - first
-        for use, units, seconds in _spent(card, held[card.id], outages[card.id], first, end):
+        for h in held[card.id]:
+            spent[h.use, card.grid] += h.size * h.sold_s
+            spent[Use.RESERVED, card.grid] += h.size * (h.until - h.since - h.sold_s)
+        for use, units, seconds in _unheld(card, held[card.id], outages[card.id], first, end):
             spent[use, card.grid] += units * seconds
     by_use = dict.fromkeys(Use, 0)
     for (use, grid), unit_seconds in spent.items():
@@ -77,31 +85,30 @@ def since(moment: datetime, cards: Sequence[Card], *, now: datetime) -> Hours:
     return Hours(total * SCALE, by_use)
 
 
-def _spent(
+def _unheld(
     card: Card, held: Sequence[Held], outages: Sequence[Outage], start: int, end: int
 ) -> Iterator[tuple[Use, int, int]]:
-    """Walk one card from change to change: (use, units, seconds)."""
+    """Walk what nobody held of one card from change to change: (use, units, seconds)."""
     moments = {start, end}
     for h in held:
-        moments |= {m for m in (h.since, h.until, h.sold_since, h.sold_until) if start < m < end}
-    moments |= {m for outage in outages for m in outage[:2] if start < m < end}
-    edges = sorted(moments)
-    for at, then in pairwise(edges):
-        state, seconds = EMPTY, then - at
-        for h in held:
-            if h.since <= at < h.until:
-                state = state.with_held(h.profile, h.placement)
-                sold = h.sold_since <= at < h.sold_until
-                yield h.use if sold else Use.RESERVED, h.placement.size, seconds
+        moments |= {h.since, h.until}
+    for since, until, _ in outages:
+        moments |= {since, until}
+    for at, then in pairwise(sorted(m for m in moments if start <= m <= end)):
+        state = _state(h for h in held if h.since <= at < h.until)
         idle = next((use for since, until, use in outages if since <= at < until), None)
         free = card.grid - state.mask.bit_count()
-        lost = 0 if idle or not free else _lost(card, state)
-        yield idle or Use.FREE, free - lost, seconds
-        yield Use.FRAGMENTED, lost, seconds
+        lost = 0 if idle or not free else card.wares.lost(state).bit_count()
+        yield idle or Use.FREE, free - lost, then - at
+        yield Use.FRAGMENTED, lost, then - at
 
 
-def _lost(card: Card, state: Any) -> int:
-    return fragmented_mask(state, card.offered, grid=card.grid, layout=card.layout).bit_count()
+def _state(held: Iterable[Held]) -> CardState:
+    """Return what decides which units are worth anything beside these."""
+    mask, media, isolation = 0, False, None
+    for h in held:
+        mask, media, isolation = mask | h.bits, media or h.media, h.isolation
+    return CardState(mask, media, 0, isolation)
 
 
 def _held(cards: Sequence[Card], start: int, end: int) -> defaultdict[str, list[Held]]:
@@ -109,16 +116,18 @@ def _held(cards: Sequence[Card], start: int, end: int) -> defaultdict[str, list[
     models = {card.id: card.model for card in cards}
     with connection.cursor() as cursor:
         cursor.execute(HELD, {"since": start, "until": end})
-        for gpu, isolation, at, size, profile, price_class, since, until, sold_since, sold_until in cursor:
+        for gpu, isolation, at, size, name, is_spot, since, until, sold_since, sold_until in cursor:
+            profile = shape(models[gpu], name, isolation)
             found[gpu].append(
                 Held(
-                    Placement(at, size),
-                    shape(models[gpu], profile, isolation),
-                    since,
-                    end if until is None else until,
-                    end if sold_since is None else max(sold_since, since),
-                    end if sold_until is None else sold_until,
-                    Use.SPOT if price_class == "spot" else Use.SOLD,
+                    bits=((1 << size) - 1) << at,
+                    size=size,
+                    media=profile.media,
+                    isolation=profile.isolation,
+                    since=since,
+                    until=until,
+                    sold_s=max(0, min(until, sold_until) - max(since, sold_since)),
+                    use=Use.SPOT if is_spot else Use.SOLD,
                 )
             )
     return found
@@ -131,8 +140,12 @@ def _outages(moment: datetime, cards: Sequence[Card], end: int) -> dict[str, lis
     for at, node, gpu, before, after in rows.values_list("at", "node_id", "gpu_id", "before", "after"):
         changes[gpu or node].append((int(at.timestamp()), before, after))
     start = int(moment.timestamp())
-    found = {}
+    found: dict[str, list[Outage]] = {}
     for card in cards:
+        if card.id not in changes and card.node not in changes:
+            use = use_when_free(card.health, card.node_state)
+            found[card.id] = [(start, end, use)] if use else []
+            continue
         itself = _spans(changes[card.id], card.health, start, end)
         under = _spans(changes[card.node], card.node_state, start, end)
         outages = [(s, e, use_when_free(Health(word), NodeState.READY)) for s, e, word in itself]

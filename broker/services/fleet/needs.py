@@ -93,9 +93,9 @@ def _queue(queue: Figures, now: datetime) -> Iterable[Need]:
 
 
 def _unoffered(cards: Iterable[Card]) -> Iterable[Need]:
-    pools = {(card.model, card.region): 0 for card in cards if not card.offered}
+    pools = {(card.model, card.region): 0 for card in cards if not card.wares.offered}
     for card in cards:
-        if not card.offered:
+        if not card.wares.offered:
             pools[card.model, card.region] += 1
     for (model, region), count in sorted(pools.items()):
         yield Need(Kind.OFFERINGS, f"Nothing of {model} is sold in {region}", f"{count} cards earn nothing")

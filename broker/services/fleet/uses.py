@@ -7,9 +7,8 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from functools import cached_property
 
-from broker.domain.geometry import CardState, Geometry
-from broker.domain.packing import fragmented_mask
-from broker.domain.profiles import Profile
+from broker.domain.geometry import CardState
+from broker.domain.packing import Wares
 from broker.domain.repartition import Step
 from broker.domain.states import LeaseState, PriceClass
 from broker.models import Health, NodeState
@@ -75,7 +74,7 @@ class Run:
 
 @dataclass
 class Card:
-    """One card, its place in the fleet, and all that lies on it."""
+    """One card, its place in the fleet, and all that lies on it; its moments are as those of slices."""
 
     id: str
     index: int
@@ -83,21 +82,28 @@ class Card:
     grid: int
     health: Health
     health_reason: str
-    health_since: datetime
+    health_since_s: float
     node: str
     node_name: str
     node_state: NodeState
-    node_since: datetime
+    node_since_s: float
     cluster: str
     cluster_name: str
     region: str
-    since: datetime  # when its cluster was added
+    since_s: int  # when its cluster was added
     shares: bool  # its cluster's owner lets two tenants lie on one card of class soft or none
-    offered: tuple[Profile, ...]
-    layout: Geometry | None = None
+    wares: Wares
     cutting: str = ""  # while its node is closed to be cut anew: the step that change is in
     state: CardState = field(default_factory=CardState)
     slices: list[Slice] = field(default_factory=list)
+
+    @property
+    def health_since(self) -> datetime:
+        return datetime.fromtimestamp(self.health_since_s, UTC)
+
+    @property
+    def node_since(self) -> datetime:
+        return datetime.fromtimestamp(self.node_since_s, UTC)
 
     @property
     def where(self) -> str:
@@ -114,10 +120,9 @@ class Card:
     def runs(self) -> tuple[Run, ...]:
         """The whole card from its first unit to its last."""
         runs = [Run(s.start, s.size, s.use, s) for s in self.slices]
-        lost = fragmented_mask(self.state, self.offered, grid=self.grid, layout=self.layout)
-        idle = self.idle_use
+        lost, idle, taken = self.wares.lost(self.state), self.idle_use, self.state.mask
         for unit in range(self.grid):
-            if self.state.mask >> unit & 1:
+            if taken >> unit & 1:
                 continue
             use = idle or (Use.FRAGMENTED if lost >> unit & 1 else Use.FREE)
             if (
