@@ -7,7 +7,8 @@ was held beside that is free for one of these reasons, and lost otherwise:
 - it was starting: charging begins when readiness is known, which takes a worker that died and a cluster that wants to
   be asked later some time, at most `STARTS_WITHIN_S`;
 - it was going: its end was in our books already, and slow ends are not charged, at most `GOES_WITHIN_S`;
-- nobody could hear of it: what is silent is charged to its last proof of life, which is a pulse old at most.
+- nobody could hear of it: what is silent is charged to its last proof of life, which is a pulse old at most. Whoever
+  lets go while our books call the cluster silent pays until they did so, whatever the silence came from.
 
 And a lease outlives a pod where another is made within `REPLACED_WITHIN_S`; that moment is charged.
 """
@@ -23,7 +24,7 @@ from broker.services.outcomes import LOOK_AGAIN, LOST_AFTER
 from broker.services.reconcile import CLAIM
 
 Life = tuple[str, int]  # a lease and its generation: between two of them it was stopped, or went elsewhere
-EVERYWHERE, EVER = "", float("inf")
+EVERYWHERE, BY_THE_BOOKS, EVER = "", "*", float("inf")  # of what could not be heard, and by whose word
 SWEEP_S, RETRY_AFTER_S = 5.0, 30.0  # how long each lets wait at most
 LOOK_S = LOOK_AGAIN.total_seconds() + SWEEP_S
 STARTS_WITHIN_S = GOES_WITHIN_S = CLAIM.total_seconds() + LOOK_S + RETRY_AFTER_S
@@ -108,13 +109,14 @@ def _free(
 
 
 def _mute(pods: Sequence[Held], silences: Sequence[Silence]) -> list[Piece]:
-    """Return when something of a life could not be heard."""
+    """Return when something of a life could not be heard: by our books to the second, really when they could know."""
     nodes = {each.node for each in pods} | {EVERYWHERE}
-    return merged(
+    really = (
         Piece(each.when.since - PROOF_S, each.when.until + HEARD_AGAIN_S)
         for each in silences
         if each.node in nodes
     )
+    return merged(chain(really, (each.when for each in silences if each.node == BY_THE_BOOKS)))
 
 
 def merged(pieces: Iterable[Piece]) -> list[Piece]:

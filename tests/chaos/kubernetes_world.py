@@ -25,7 +25,7 @@ from ports import clock, doorbell
 from tenants.models import QuotaKind
 from tenants.services.refusals import Refused
 from tenants.services.walls import as_sweep
-from tests.chaos.kubernetes_spans import EVERYWHERE, Piece, Silence
+from tests.chaos.kubernetes_spans import BY_THE_BOOKS, EVERYWHERE, Piece, Silence
 from tests.chaos.kubernetes_time import Jumps, Later
 from tests.cluster.installed import install
 from tests.cluster.stages import PLUGIN
@@ -218,6 +218,15 @@ class World:
             self.killed += 1
             self.fuse.calls = 0
             clusters._of_cluster.cache_clear()  # the next process knows nothing
+        self._read_who_is_silent()
+
+    def _read_who_is_silent(self) -> None:
+        """Take note of when our books call the cluster silent: faults make it so that no disaster told of."""
+        called = Cluster.objects.values_list("silent_since", flat=True).get(pk=self.cluster.pk)
+        if called is None:
+            self.speaks(BY_THE_BOOKS)
+        elif BY_THE_BOOKS not in self.mute:
+            self.mute[BY_THE_BOOKS] = self.jumps.real(called).timestamp()
 
     def _now(self) -> datetime:
         """Read the clock, as every task does when it begins."""

@@ -43,6 +43,15 @@ def test_of_what_could_not_be_heard_nothing_is_lost_but_what_could() -> None:
     assert sums((1000, 2600), book=book, silences=(other,)) == {"lost": 1000}
 
 
+def test_who_lets_go_in_a_silence_of_our_books_pays_until_it_began_and_not_a_second_less() -> None:
+    book = Book(Piece(1000, 1600), 1604)
+    assert sums((1000, 1604), book=book) == {"lost": 4}
+    called = Silence(spans.BY_THE_BOOKS, Piece(1600, 1606))
+    assert sums((1000, 1604), book=book, silences=(called,)) == {"silent": 4}
+    late = Silence(spans.BY_THE_BOOKS, Piece(1603, 1606))
+    assert sums((1000, 1604), book=book, silences=(late,)) == {"silent": 1, "lost": 3}
+
+
 @pytest.mark.parametrize(
     ("why", "held", "longest"),
     [
