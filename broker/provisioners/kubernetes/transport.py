@@ -4,7 +4,6 @@ The client is imported and connected on first use, so that it is never shared ac
 are never touched: they cost two hundred times what decoding costs.
 """
 
-import logging
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -19,94 +18,23 @@ from urllib3.exceptions import HTTPError
 
 from broker.provisioners.base import Unanswered
 from broker.provisioners.kubernetes import objects
+from broker.provisioners.kubernetes.connecting import Connection, connect
 from broker.provisioners.kubernetes.kinds import Kind, Manifest, Ref, ref_of
 from broker.provisioners.kubernetes.pace import Pace
-from broker.provisioners.kubernetes.refusals import Conflict, Denied, Invalid, Missing, Throttled, refusal
+from broker.provisioners.kubernetes.refusals import Conflict, Invalid, Missing, Throttled, refusal
 from ports import chance, clock
 
 CONNECT_S, ANSWER_S = 3.0, 6.0  # one call ends well within a worker's claim on its lease
 SILENCE_S = 90.0  # a watch without a byte for this long is dead: bookmarks come every minute
-PAGE, POOL = 500, 32
+PAGE = 500
 BACK_OFF_S, LONGEST_S = 0.1, 2.0
 AGAIN = frozenset({429, 500, 502, 503, 504})
-# What the client raises for a kubeconfig that is not as it expects.
-BROKEN = (
-    OSError,
-    ValueError,
-    LookupError,
-    TypeError,
-    AttributeError,
-    AssertionError,
-    RuntimeError,
-    HTTPError,
-)
-LONGEST_WHY = 300
 STRANGE = "it does not answer like Kubernetes"
 APPLY = "application/apply-patch+yaml"
 STRATEGIC = "application/strategic-merge-patch+json"
 METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
 _jitter = chance.Chance()
 _one_at_a_time = Lock()  # two threads that import the client at once each get half of it
-
-
-@dataclass(frozen=True)
-class Connection:
-    """What the official client made of a kubeconfig: a pool with its TLS, and who we say we are."""
-
-    pool: urllib3.PoolManager
-    host: str
-    authorization: Callable[[], str]
-
-
-def connect(kubeconfig: Mapping[str, Any]) -> Connection:
-    """Connect by a kubeconfig with everything inside; exec plugins and token files are the client's business."""
-    from kubernetes.client import ApiClient, Configuration
-    from kubernetes.config import ConfigException, load_kube_config_from_dict
-
-    settings = Configuration()
-    try:
-        with _overheard() as said:
-            load_kube_config_from_dict(  # type: ignore[no-untyped-call]
-                config_dict=kubeconfig, client_configuration=settings, persist_config=False
-            )
-        settings.retries = False
-        settings.connection_pool_maxsize = POOL
-        pool = ApiClient(settings).rest_client.pool_manager
-    except (ConfigException, *BROKEN) as error:
-        raise _unusable(f"{type(error).__name__}: {error}") from error
-
-    def authorization() -> str:
-        token = str(settings.auth_settings().get("BearerToken", {}).get("value") or "").strip()
-        if not (token.isascii() and token.isprintable()):
-            raise _unusable("its token has characters that no token has")
-        return token
-
-    if not authorization() and not settings.cert_file:
-        raise _unusable("; ".join(said) or "it gives neither a token nor a certificate")
-    return Connection(pool, settings.host, authorization)
-
-
-def _unusable(why: str) -> Denied:
-    return Denied(
-        f"the kubeconfig cannot be used: {why[:LONGEST_WHY]}. Register the cluster's credentials anew."
-    )
-
-
-@contextmanager
-def _overheard() -> Iterator[list[str]]:
-    """Take down what the client only logs: that a program which signs in is not there, or failed."""
-    said: list[str] = []
-
-    def hear(record: logging.LogRecord) -> bool:
-        if mine := record.module == "kube_config":
-            said.append(record.getMessage())
-        return not mine
-
-    logging.getLogger().addFilter(hear)
-    try:
-        yield said
-    finally:
-        logging.getLogger().removeFilter(hear)
 
 
 class Transport:

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from broker.provisioners.kubernetes import reaper
-from broker.provisioners.kubernetes.transport import Transport, connect
+from broker.provisioners.kubernetes.connecting import connect
+from broker.provisioners.kubernetes.transport import Transport
 from tests.broker.provisioners.kubernetes.wire import Say, Serve, Wire, refused
 
 DATED = {"Date": "Sat, 21 Nov 2026 10:00:00 GMT"}

@@ -8,8 +8,9 @@ import pytest
 
 from broker.provisioners.base import Unanswered
 from broker.provisioners.kubernetes import refusals
+from broker.provisioners.kubernetes.connecting import connect
 from broker.provisioners.kubernetes.kinds import BY_NAME, CONFIG_MAP, POD, Ref
-from broker.provisioners.kubernetes.transport import Api, Transport, connect
+from broker.provisioners.kubernetes.transport import Api, Transport
 from ports import clock
 from tests.broker.provisioners.kubernetes.wire import Say, Serve, refused
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import urllib3
 
-from broker.provisioners.kubernetes.transport import Api, Connection, Transport
+from broker.provisioners.kubernetes.connecting import Connection
+from broker.provisioners.kubernetes.transport import Api, Transport
 
 
 @dataclass(frozen=True)
