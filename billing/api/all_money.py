@@ -16,6 +16,7 @@ from billing.models import Payment, PaymentStatus, PriceVersion
 from billing.services import prices, proofs
 from billing.services.prices import LIST
 from broker.api.all_leases import Named
+from broker.api.offerings import WHAT_IT_IS
 from broker.api.serializers import Whole
 from broker.domain.states import Isolation, PriceClass
 from broker.models import Offering, OfferingState
@@ -67,21 +68,7 @@ class OfferingSeenOut(serializers.ModelSerializer[Offering]):
 
     class Meta:
         model = Offering
-        fields = (
-            "id",
-            "label",
-            "gpu_model",
-            "profile",
-            "isolation",
-            "price_class",
-            "region",
-            "memory_gb",
-            "state",
-            "free_now",
-            "live_leases",
-            "price_now",
-            "price_next",
-        )
+        fields = (*WHAT_IT_IS, "state", "free_now", "live_leases", "price_now", "price_next")
 
     @extend_schema(responses=serializers.IntegerField(allow_null=True))
     def get_free_now(self, offering: Offering) -> Any:

@@ -30,6 +30,9 @@ class Availability(serializers.Serializer[Any]):
     as_of = serializers.DateTimeField()
 
 
+WHAT_IT_IS = ("id", "label", "gpu_model", "profile", "isolation", "price_class", "region", "memory_gb")
+
+
 class OfferingOut(serializers.ModelSerializer[Offering]):
     gpu_model = serializers.CharField(source="gpu_model_id")
     units = serializers.SerializerMethodField()
@@ -37,19 +40,7 @@ class OfferingOut(serializers.ModelSerializer[Offering]):
 
     class Meta:
         model = Offering
-        fields = (
-            "id",
-            "label",
-            "gpu_model",
-            "profile",
-            "isolation",
-            "price_class",
-            "region",
-            "memory_gb",
-            "units",
-            "state",
-            "availability",
-        )
+        fields = (*WHAT_IT_IS, "units", "state", "availability")
 
     def get_units(self, offering: Offering) -> str:
         """Return what one counts against a quota of units, a decimal."""

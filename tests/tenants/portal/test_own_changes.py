@@ -6,7 +6,6 @@ from pathlib import Path
 
 import allauth
 import pytest
-from allauth.account.models import EmailAddress
 from allauth.mfa.models import Authenticator
 
 from tenants.domain.roles import Role
@@ -17,18 +16,14 @@ from tenants.services.actors import SYSTEM
 from tests.tenants import people
 from tests.tenants.people import World, moment
 from tests.tenants.portal.test_second_factor import code
-from tests.tenants.portal.test_signing_in import PASSWORD, Committed, Stranger, sign_in
+from tests.tenants.portal.test_signing_in import PASSWORD, Committed, Stranger, sign_in, with_password
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
 def delta() -> World:
-    made = people.make("Delta")
-    made.owner.set_password(PASSWORD)
-    made.owner.save()
-    EmailAddress.objects.create(user=made.owner, email=made.owner.email, verified=True, primary=True)
-    return made
+    return with_password("Delta")
 
 
 @pytest.fixture

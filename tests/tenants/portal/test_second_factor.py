@@ -5,14 +5,12 @@ import time
 from typing import Any
 
 import pytest
-from allauth.account.models import EmailAddress
 from allauth.mfa.models import Authenticator
 from allauth.mfa.totp.internal.auth import format_hotp_value, hotp_value
 from django.core.cache import cache
 
-from tests.tenants import people
 from tests.tenants.people import World
-from tests.tenants.portal.test_signing_in import PASSWORD, Stranger, sign_in
+from tests.tenants.portal.test_signing_in import PASSWORD, Stranger, sign_in, with_password
 
 pytestmark = pytest.mark.django_db
 SECURITY, ASKED = "/account/security/", "/account/security/authenticate/"
@@ -38,11 +36,7 @@ class Watch:
 
 @pytest.fixture
 def delta() -> World:
-    made = people.make("Delta")
-    made.owner.set_password(PASSWORD)
-    made.owner.save()
-    EmailAddress.objects.create(user=made.owner, email=made.owner.email, verified=True, primary=True)
-    return made
+    return with_password("Delta")
 
 
 @pytest.fixture

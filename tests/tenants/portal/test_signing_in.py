@@ -47,7 +47,12 @@ def committed(django_capture_on_commit_callbacks: Committed) -> Committed:
 
 @pytest.fixture
 def delta() -> World:
-    made = people.make("Delta")
+    return with_password("Delta")
+
+
+def with_password(name: str) -> World:
+    """Make a tenant whose owner signs in by the one PASSWORD."""
+    made = people.make(name)
     made.owner.set_password(PASSWORD)
     made.owner.save()
     EmailAddress.objects.create(user=made.owner, email=made.owner.email, verified=True, primary=True)
