@@ -10,8 +10,8 @@ from django.db import connection
 
 from broker.domain.geometry import CardState, Geometry, Held
 from broker.domain.gpu_models import GpuModelSpec
-from broker.domain.placement import choose_gang
-from broker.domain.pool import CardView, PoolIndex, Seat
+from broker.domain.placement.gangs import choose_gang
+from broker.domain.placement.pool import CardView, PoolIndex, Seat
 from broker.domain.profiles import Placement, ProfileKind
 from broker.domain.states import Isolation
 from broker.models import Gpu, LayoutPolicy, Offering

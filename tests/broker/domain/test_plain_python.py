@@ -20,7 +20,11 @@ FORBIDDEN = {
 
 
 def test_the_domains_load_in_a_fresh_python_without_framework_or_ports() -> None:
-    names = [f"{d.parent.name}.domain.{path.stem}" for d in DOMAINS for path in d.glob("[a-z]*.py")]
+    names = [
+        ".".join((d.parent.name, "domain", *path.relative_to(d).with_suffix("").parts))
+        for d in DOMAINS
+        for path in d.rglob("[a-z]*.py")
+    ]
     assert len(names) > 15
     # "time" and "random" are loaded by the standard library itself, so they are looked for in our own files.
     program = (
@@ -34,7 +38,7 @@ def test_the_domains_load_in_a_fresh_python_without_framework_or_ports() -> None
 
 
 def test_no_file_of_a_domain_imports_clock_or_chance() -> None:
-    for path in (path for domain in DOMAINS for path in domain.glob("*.py")):
+    for path in (path for domain in DOMAINS for path in domain.rglob("*.py")):
         lines = path.read_text().splitlines()
         imports = {line.split()[1].split(".")[0] for line in lines if line.startswith(("import ", "from "))}
         assert not imports & FORBIDDEN, path

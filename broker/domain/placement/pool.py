@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from broker.domain.geometry import EMPTY, CardState, Geometry
 from broker.domain.gpu_models import GpuModelSpec
 from broker.domain.packing import most_of
+from broker.domain.placement.ranking import Ranking, Score, ranking_of
 from broker.domain.profiles import Placement, Profile
-from broker.domain.ranking import Ranking, Score, ranking_of
 from broker.domain.states import Isolation
 
 

@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 
 from broker.domain.gpu_models import GpuModelSpec
-from broker.domain.pool import CardView, PoolIndex, Seat
+from broker.domain.placement.pool import CardView, PoolIndex, Seat
 from broker.domain.profiles import Profile
 
 

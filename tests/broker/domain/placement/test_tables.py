@@ -1,0 +1,88 @@
+import pytest
+
+from broker.domain.gpu_models import GpuModelSpec
+from broker.domain.placement.tables import EMPTY, NOWHERE, table_of
+from broker.domain.profiles import Profile, shares
+from broker.domain.states import Isolation
+from tests.broker.domain.fleet import A30, H100, MODELS, ONE_DOUBLE, ONE_ME, PRO_6000, plain
+from tests.broker.domain.placement.naive import NaiveCard, cuts, everything
+
+
+def shape(model: GpuModelSpec) -> object:
+    """What a table is made from: models of one shape have one table."""
+    return [(p.compute, p.memory, p.placements, p.media) for p in model.profiles if p.placements], model.grid
+
+
+SHAPES = [m for n, m in enumerate(MODELS) if shape(m) not in [shape(other) for other in MODELS[:n]]]
+
+
+@pytest.mark.parametrize(
+    ("model", "without", "states"),
+    [(H100, None, 192), (H100, ONE_DOUBLE, 144), (A30, None, 16), (PRO_6000, None, 16)],
+)
+def test_a_card_reaches_the_known_number_of_masks(
+    model: GpuModelSpec, without: Profile | None, states: int
+) -> None:
+    table = table_of([p for p in plain(model) if p != without], model.grid)
+    assert len(table.states) == states
+    assert table.states[EMPTY] == 0
+
+
+def test_every_model_has_the_shape_of_one_that_is_tried_below() -> None:
+    assert {m.name.split()[0] for m in SHAPES} >= {"A30-24GB", "A100-40GB", "RTX"}
+    assert all(shape(m) in [shape(each) for each in SHAPES] for m in MODELS)
+
+
+@pytest.mark.parametrize("model", SHAPES, ids=lambda m: m.name)
+def test_every_state_and_every_placement_is_what_sets_of_slices_say(model: GpuModelSpec) -> None:
+    profiles = everything(model)
+    table = table_of(profiles, model.grid)
+    tried: dict[object, int] = {}
+    for slices in cuts(tuple(p for p in profiles if p.isolation in (Isolation.HARDWARE, Isolation.DEVICE))):
+        card, state = NaiveCard(profiles, set(slices)), EMPTY
+        for profile, start in slices:
+            state = table.put[profile][start][state]
+        assert tried.setdefault(card.key(), state) == state
+        for profile, start in slices:
+            after = NaiveCard(profiles, set(slices) - {(profile, start)})
+            if after.key() in tried:
+                assert table.without(state, profile, start) == tried[after.key()]
+    for key, state in tried.items():
+        units, media, isolation = key  # type: ignore[misc]
+        assert table.free(state) == model.grid - len(units)
+        for p, profile in enumerate(profiles):
+            fitting = [
+                place.start
+                for place in profile.placements
+                if units.isdisjoint(range(place.start, place.end))
+                and isolation in (None, profile.isolation)
+                and not (media and profile.media)
+            ]
+            assert [move.start for move in table.moves[p][state]] == fitting
+            assert all(table.put[p][move.start][state] == move.after for move in table.moves[p][state])
+
+
+def test_a_card_serves_one_isolation_until_it_is_empty() -> None:
+    soft = shares(grid=8, isolation=Isolation.SOFT)
+    none = shares(grid=8, isolation=Isolation.NONE)
+    table = table_of((*soft, *none), 8)
+    state = table.put[1][0][EMPTY]  # a soft quarter
+    assert not table.moves[3][state]  # a quarter of the other kind has no place beside it
+    assert table.moves[1][state]
+    assert table.gone[3][0][state] == NOWHERE
+    both = table.put[1][2][state]
+    assert table.without(both, 1, 0) == table.put[1][2][EMPTY]
+    assert table.without(state, 1, 0) == EMPTY
+
+
+def test_a_slice_that_is_not_on_a_card_cannot_be_taken_off() -> None:
+    table = table_of(plain(H100), 8)
+    with pytest.raises(KeyError, match=r"1g.10gb at unit 3 is not on a card in state 0"):
+        table.without(EMPTY, 0, 3)
+
+
+def test_the_media_engines_are_a_bit_above_the_units() -> None:
+    table = table_of((ONE_ME,), 8)
+    assert table.bits(0, 2) == table.media | 0b100
+    assert table.free(table.put[0][2][EMPTY]) == 7
+    assert len(table.states) == 8
