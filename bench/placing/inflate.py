@@ -1,0 +1,32 @@
+"""A fleet that fills up: requests come until 1.3 times the fleet is asked for, and none ever ends."""
+
+from dataclasses import dataclass
+
+from bench.placing.cards import WEIGHTS
+from bench.placing.fleets import Fleet
+from bench.placing.workloads import Request
+
+
+@dataclass(frozen=True)
+class Filled:
+    """Shares of the fleet's compute slices that were given out."""
+
+    at_full: float  # when as much had been asked for as there is
+    at_end: float
+    at_first_refusal: float
+
+
+def fill(fleet: Fleet, requests: list[Request], cards: int) -> Filled:
+    room, asked, given = 7 * cards, 0, 0
+    at_full = at_refusal = None
+    for number, request in enumerate(requests):
+        weight = WEIGHTS[request.profile] * request.count
+        asked += weight
+        if fleet.place(number, request):
+            given += weight
+        elif at_refusal is None:
+            at_refusal = given / room
+        if at_full is None and asked >= room:
+            at_full = given / room
+    end = given / room
+    return Filled(end if at_full is None else at_full, end, end if at_refusal is None else at_refusal)
