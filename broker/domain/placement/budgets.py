@@ -1,0 +1,27 @@
+"""How much may be moved: in all, and of what belongs to one tenant."""
+
+from collections import Counter
+from collections.abc import Iterable
+
+from broker.domain.placement.fleet import Slice
+
+
+class Budget:
+    """Moves that may still be made until whoever handed it out makes a new one."""
+
+    def __init__(self, moves: int, *, per_tenant: int | None = None) -> None:
+        self.left = moves
+        self._per_tenant = moves if per_tenant is None else per_tenant
+        self._spent: Counter[str] = Counter()
+
+    def affords(self, pieces: Iterable[Slice]) -> bool:
+        """Tell whether all of these slices may be moved once."""
+        asked = Counter(piece.tenant for piece in pieces)
+        return asked.total() <= self.left and all(
+            self._spent[tenant] + count <= self._per_tenant for tenant, count in asked.items()
+        )
+
+    def spend(self, pieces: Iterable[Slice]) -> None:
+        for piece in pieces:
+            self.left -= 1
+            self._spent[piece.tenant] += 1

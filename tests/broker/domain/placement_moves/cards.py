@@ -1,0 +1,42 @@
+"""Small fleets of cut cards, drawn as text, for the tests of moves."""
+
+from broker.domain.placement.buckets import Buckets
+from broker.domain.placement.fleet import Fleet, Slice
+from broker.domain.placement.ranks import Ranks, ranked
+from broker.domain.placement.tables import EMPTY, Move, Table, table_of
+from tests.broker.domain.fleet import FOUR, ONE, ONE_DOUBLE, SEVEN, THREE, TWO
+
+PROFILES = (ONE, ONE_DOUBLE, TWO, THREE, FOUR, SEVEN)
+P1, P1_DOUBLE, P2, P3, P4, P7 = range(6)
+TABLE = table_of(PROFILES, 8)
+
+
+def fullest(table: Table, profile: int, state: int, move: Move) -> tuple[int, ...]:
+    """Open no card while another has room; keep what is left useful for the large."""
+    most = max((its.memory for p, its in enumerate(table.profiles) if table.moves[p][move.after]), default=0)
+    return (state == EMPTY, table.free(state), -most)
+
+
+RANKS: Ranks = ranked(TABLE, fullest)
+
+
+def fleet(*cards: str, per_node: int = 8) -> Fleet:
+    """Cut cards as drawn: `fleet("3@0 1@4", "7@0!")` has two, the second with a slice that must not be moved.
+
+    Slices are named by where they lie first: the allocation `1.4` began at unit 4 of card 1. `d` is 1g.20gb.
+    """
+    made = Fleet(Buckets(RANKS, [card // per_node for card in range(len(cards))]))
+    for card, drawn in enumerate(cards):
+        for word in drawn.split():
+            shape, start = word.rstrip("!").split("@")
+            cost = None if word.endswith("!") else PROFILES["1d2347".index(shape)].memory
+            made.hold(card, Slice(f"{card}.{start}", "1d2347".index(shape), int(start), cost))
+    return made
+
+
+def drawn(fleet: Fleet) -> list[str]:
+    """Draw cards as `fleet` reads them, without saying what may be moved."""
+    return [
+        " ".join(f"{'1d2347'[piece.profile]}@{start}" for start, piece in sorted(on.items()))
+        for on in fleet.on
+    ]

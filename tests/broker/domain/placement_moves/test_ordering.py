@@ -1,0 +1,52 @@
+import pytest
+
+from broker.domain.placement.moving import Step, take
+from broker.domain.placement.ordering import ordered
+from tests.broker.domain.placement_moves.cards import P3, P4, TABLE, drawn, fleet
+
+# Each of the two halves of card 0 is where the other one should be.
+LEFT = Step("0.0", P3, 0, 0, 0, 4, cost=4, gain=1)
+RIGHT = Step("0.4", P3, 0, 4, 0, 0, cost=4, gain=1)
+FULL = {0: 0b11111111, 1: 0}
+
+
+def test_who_makes_room_for_another_goes_first() -> None:
+    away = Step("0.4", P3, 0, 4, 1, 0, cost=4)
+    assert ordered(TABLE, FULL, [LEFT, away], None) == [away, LEFT]
+
+
+def test_a_circle_is_broken_by_way_of_an_empty_card() -> None:
+    cards = fleet("3@0 3@4", "")
+    steps = ordered(TABLE, FULL, [LEFT, RIGHT], 1)
+    assert steps is not None
+    assert [(step.allocation, step.to_card, step.to_start) for step in steps] == [
+        ("0.0", 1, 0),
+        ("0.4", 0, 0),
+        ("0.0", 0, 4),
+    ]
+    for step in steps:
+        take(cards, step)
+    assert drawn(cards) == ["3@0 3@4", ""]
+    assert cards.start == {"0.0": 4, "0.4": 0}
+    assert sum(step.gain for step in steps) == LEFT.gain + RIGHT.gain
+
+
+def test_a_circle_without_an_empty_card_cannot_be_taken() -> None:
+    assert ordered(TABLE, FULL, [LEFT, RIGHT], None) is None
+    assert ordered(TABLE, {0: 255, 1: 1}, [LEFT, RIGHT], 1) is None
+
+
+def test_a_step_from_where_the_slice_is_not_is_refused() -> None:
+    cards = fleet("3@4", "")
+    with pytest.raises(KeyError, match="make a new plan"):
+        take(cards, LEFT)
+    with pytest.raises(KeyError, match="make a new plan"):
+        take(cards, Step("0.4", P3, 0, 4, 0, 4, cost=4))
+    assert drawn(cards) == ["3@4", ""]
+
+
+def test_a_step_to_where_another_lies_is_refused() -> None:
+    cards = fleet("4@0", "1@1")
+    with pytest.raises(KeyError, match=r"unit 0 of card 1 is taken"):
+        take(cards, Step("0.0", P4, 0, 0, 1, 0, cost=4))
+    assert drawn(cards) == ["4@0", "1@1"]

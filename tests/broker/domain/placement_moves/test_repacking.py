@@ -1,0 +1,106 @@
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from broker.domain.placement.budgets import Budget
+from broker.domain.placement.fleet import Slice
+from broker.domain.placement.moving import take
+from broker.domain.placement.repacking import Repack, make_room
+from tests.broker.domain.placement_moves.cards import P1, P3, P4, P7, drawn, fleet
+
+NEW_3G = Slice("new", P3, 0, 4)
+
+
+def test_what_fits_is_placed_without_a_move() -> None:
+    cards = fleet("3@0")
+    assert make_room(cards, NEW_3G) == Repack(0, 4, ())
+
+
+def test_a_small_slice_makes_way_for_a_large_one() -> None:
+    cards = fleet("1@3 3@4", "3@0 2@4")
+    repack = make_room(cards, NEW_3G, gain=4)
+    assert repack is not None
+    assert (repack.card, repack.start) == (0, 0)
+    (step,) = repack.steps
+    assert (step.allocation, step.card, step.start, step.to_card, step.to_start) == ("0.3", 0, 3, 1, 6)
+    assert (step.cost, step.gain) == (1, 4)
+    assert drawn(cards) == ["3@0 3@4", "3@0 2@4 1@6"]
+
+
+def test_a_slice_may_make_way_on_its_own_card() -> None:
+    cards = fleet("1@3")
+    cards.hold(0, Slice("other", P1, 6, None))
+    assert make_room(cards, NEW_3G) is not None
+    assert drawn(cards) == ["3@0 1@4 1@6"] or drawn(cards) == ["3@0 1@5 1@6"]
+
+
+def test_where_those_evicted_find_no_room_nothing_is_changed() -> None:
+    cards = fleet("2@0 3@4", "4@0 3@4")
+    before = drawn(cards)
+    assert make_room(cards, NEW_3G) is None
+    assert drawn(cards) == before
+    assert "new" not in cards.card
+
+
+def test_a_whole_card_is_never_moved() -> None:
+    cards = fleet("7@0", "7@0", "1@0")
+    assert make_room(cards, Slice("new", P7, 0, 8)) is None
+
+
+def test_a_slice_that_must_stay_stays() -> None:
+    cards = fleet("1@3! 3@4", "3@0 2@4!")
+    assert make_room(cards, NEW_3G) is None
+    assert drawn(cards) == ["1@3 3@4", "3@0 2@4"]
+
+
+def test_a_move_that_costs_more_than_it_gains_is_not_made() -> None:
+    cards = fleet("3@4", "3@0 2@4!")
+    cards.hold(0, Slice("dear", P1, 3, 9))
+    assert make_room(cards, NEW_3G, gain=8) is None
+    assert make_room(cards, NEW_3G, gain=9) is not None
+
+
+def test_a_budget_is_spent_by_what_is_moved_and_by_nothing_else() -> None:
+    budget = Budget(1)
+    assert make_room(fleet("7@0"), NEW_3G, budget=budget) is None
+    assert make_room(fleet("1@3 3@4", "3@0 2@4"), NEW_3G, budget=budget) is not None
+    assert budget.left == 0
+    assert make_room(fleet("1@3 3@4", "3@0 2@4"), NEW_3G, budget=budget) is None
+
+
+def test_a_tenant_is_not_disturbed_beyond_its_share() -> None:
+    pieces = [Slice("a", P1, 0, 1, "ten_a"), Slice("b", P1, 1, 1, "ten_a"), Slice("c", P1, 2, 1, "ten_b")]
+    budget = Budget(3, per_tenant=1)
+    assert not budget.affords(pieces)
+    assert budget.affords(pieces[1:])
+    budget.spend(pieces[1:])
+    assert not budget.affords(pieces[:1])
+
+
+@settings(max_examples=60)
+@given(st.data())
+def test_every_step_can_be_taken_in_the_order_given_and_taken_back(data: st.DataObject) -> None:
+    size = data.draw(st.integers(1, 4))
+    cards, twin = fleet(*[""] * size), fleet(*[""] * size)
+    for number in range(data.draw(st.integers(1, 20))):
+        profile, cost = data.draw(st.integers(0, P4)), data.draw(st.sampled_from([None, 1, 2]))
+        piece = Slice(str(number), profile, 0, cost)
+        if seat := cards.place(piece):
+            twin.hold(seat[0], piece._replace(start=seat[1]))
+    for allocation in data.draw(st.lists(st.sampled_from(sorted(cards.card)), unique=True)):
+        cards.lift(allocation)
+        twin.lift(allocation)
+    before = drawn(cards)
+    profile = data.draw(st.integers(0, P7))
+    repack = make_room(cards, Slice("new", profile, 0, 1), slices=3, candidates=40)
+    if repack is None:
+        assert drawn(cards) == before
+        return
+    for step in repack.steps:
+        assert twin.on[step.card][step.start].cost is not None
+        take(twin, step)
+    twin.hold(repack.card, Slice("new", profile, repack.start, 1))
+    assert drawn(twin) == drawn(cards)
+    twin.lift("new")
+    for step in reversed(repack.steps):
+        take(twin, step.inverse)
+    assert drawn(twin) == before
