@@ -1,0 +1,95 @@
+from functools import cache
+
+import pytest
+
+from broker.domain.gpu_models import GpuModelSpec
+from broker.domain.placement import prices
+from broker.domain.placement.ranks import ranked
+from broker.domain.placement.rules import Cost, best_fill, bid_price, ranks_by_price
+from broker.domain.placement.tables import EMPTY, Table, table_of
+from broker.domain.profiles import shares
+from broker.domain.states import Isolation
+from tests.broker.domain.fleet import A30, H100, ONE, ONE_ME, PRO_6000, SEVEN, plain
+
+PROFILES = plain(H100)
+TABLE = table_of(PROFILES, 8)
+WORTH = prices.default(PROFILES, 8)
+
+
+def state_with(table: Table, *held: tuple[str, int]) -> int:
+    state, names = EMPTY, [profile.name for profile in table.profiles]
+    for name, start in held:
+        state = table.put[names.index(name)][start][state]
+    return state
+
+
+@pytest.mark.parametrize("model", [H100, A30, PRO_6000], ids=lambda m: m.name)
+def test_the_best_fill_is_the_best_of_all_ways_to_go_on(model: GpuModelSpec) -> None:
+    profiles = plain(model)
+    table, worth = table_of(profiles, model.grid), [7 * n * n + 3 for n in range(len(profiles))]
+
+    @cache
+    def every_way(state: int) -> frozenset[int]:
+        """The worths of all that can be added, one by one and in any order."""
+        more = {
+            worth[p] + rest
+            for p in range(len(profiles))
+            for move in table.moves[p][state]
+            for rest in every_way(move.after)
+        }
+        return frozenset({0, *more})
+
+    assert best_fill(table, worth) == [max(every_way(state)) for state in range(len(table.states))]
+
+
+def test_free_compute_is_counted_from_the_units_that_are_taken() -> None:
+    rule = bid_price(TABLE, WORTH)
+    for profile, moves in enumerate(TABLE.moves):
+        for state, its in enumerate(moves):
+            for move in its:
+                mask = TABLE.states[move.after]
+                assert rule(TABLE, profile, state, move)[2] == 7 - (mask & 0x7F).bit_count()
+
+
+def test_a_slice_costs_the_difference_of_the_best_fills_before_and_after() -> None:
+    rule, best = bid_price(TABLE, WORTH), best_fill(TABLE, WORTH)
+    four, state = 4, state_with(TABLE, ("2g.20gb", 4))
+    (move,) = TABLE.moves[four][state]
+    assert rule(TABLE, four, state, move) == Cost(False, best[state] - best[move.after], 1, 0.0, 2)
+    assert isinstance(best[state], int)
+
+
+def test_of_two_losses_that_only_noise_tells_apart_neither_is_smaller() -> None:
+    noisy = [price / 56_000 + 1e-10 * n for n, price in enumerate(WORTH)]
+    exact = [price / 56_000 for price in WORTH]
+    assert ranked(TABLE, bid_price(TABLE, noisy)).order == ranked(TABLE, bid_price(TABLE, exact)).order
+
+
+def test_popularity_breaks_ties_by_what_is_asked_for_most() -> None:
+    asked = tuple(float(profile.name == "3g.40gb") for profile in PROFILES)
+    rule = bid_price(TABLE, [0] * 6, asked)
+    right = state_with(TABLE, ("4g.40gb", 0))
+    late = next(move for move in TABLE.moves[0][right] if move.start == 6)
+    # With the last half touched no 3g fits any more: the two compute slices that are left serve nobody.
+    assert rule(TABLE, 0, right, late)[3] == 2
+    # Taking one of them is no loss to anybody then.
+    assert rule(TABLE, 0, late.after, TABLE.moves[0][late.after][-1])[3] == -1
+
+
+def test_an_empty_card_is_the_last_resort_for_every_profile() -> None:
+    ranks = ranks_by_price(PROFILES, 8, WORTH)
+    assert all(order[-1] == EMPTY for order in ranks.order)
+    assert ranks_by_price(PROFILES, 8, WORTH) is ranks
+
+
+def test_shares_have_no_compute_and_fill_the_fuller_card_first() -> None:
+    soft = shares(grid=8, isolation=Isolation.SOFT)
+    ranks = ranks_by_price(soft, 8, prices.default(soft, 8, compute=7))
+    quarter, free = 1, [ranks.table.free(state) for state in ranks.order[1]]
+    assert free == sorted(free)
+    assert ranks.order[quarter][-1] == EMPTY
+
+
+def test_the_slice_with_media_engines_is_priced_as_its_plain_twin() -> None:
+    assert len(set(prices.default((ONE, ONE_ME), 8, compute=7))) == 1
+    assert prices.default((SEVEN,), 8) == (56_056,)
