@@ -17,7 +17,8 @@ class Buckets:
         self.ranks, self.table = ranks, ranks.table
         self.node = list(nodes)
         self.state = [EMPTY] * len(nodes) if states is None else list(states)
-        self.cards: list[list[int]] = [[] for _ in self.table.states]
+        # The last bucket is of those that are NOWHERE: taken out of the pool.
+        self.cards: list[list[int]] = [[] for _ in (*self.table.states, NOWHERE)]
         self._at = [0] * len(nodes)  # where in its bucket a card stands
         self.live = [0] * len(self.table.profiles)
         self.empty = Empties(max(nodes, default=-1) + 1)
@@ -63,18 +64,14 @@ class Buckets:
         """Take a card out for good; its number is not used again. Raises KeyError for one that is out."""
         if self.state[card] == NOWHERE:
             raise KeyError(f"card {card} is out already")
-        self._leave(card)
-        self.state[card] = NOWHERE
+        self.become(card, NOWHERE)
 
     def become(self, card: int, state: int) -> None:
         """Let a card be in another state."""
-        if self.state[card] != state:
-            self._leave(card)
-            self._enter(card, state)
-
-    def _leave(self, card: int) -> None:
-        before, at = self.state[card], self._at[card]
-        bucket = self.cards[before]
+        before = self.state[card]
+        if before == state:
+            return
+        bucket, at = self.cards[before], self._at[card]
         last = bucket.pop()
         if last != card:
             bucket[at], self._at[last] = last, at
@@ -83,6 +80,7 @@ class Buckets:
                 self.live[profile] &= ~bits[before]
         if before == EMPTY:
             self.empty.take(self.node[card], card)
+        self._enter(card, state)
 
     def _enter(self, card: int, state: int) -> None:
         bucket = self.cards[state]

@@ -15,7 +15,8 @@ NONE = Move(-1, -1)
 class Ranks:
     """By profile: the states on which it fits, best first, with the best way on each.
 
-    `bit` is by state what to set in a profile's map while any card is in it, `best` the move on it.
+    `bit` is by state what to set in a profile's map while any card is in it (nothing for NOWHERE, the last one),
+    `best` the move on it.
     """
 
     table: Table
@@ -37,7 +38,7 @@ def ranked(table: Table, rule: Rule) -> Ranks:
             if moves:
                 found.append((*min((rule(table, profile, state, move), move) for move in moves), state))
         found.sort(key=lambda each: (each[0], each[2]))
-        seats, bits = [NONE] * len(table.states), [0] * len(table.states)
+        seats, bits = [NONE] * len(table.states), [0] * (len(table.states) + 1)
         for rank, (_, move, state) in enumerate(found):
             seats[state], bits[state] = move, 1 << rank
         order.append(tuple(state for _, _, state in found))
