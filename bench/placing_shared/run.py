@@ -1,0 +1,48 @@
+"""One run: requests arrive and stay, and what fits nowhere is refused for good."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import process_time
+
+from bench.placing_shared import trace
+from bench.placing_shared.rules import Anywhere
+from broker.domain.placement.rooms import Held
+from broker.domain.placement.shared import Rule, SharedNodes
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one run came to, parts of the capacity in per cent."""
+
+    rule: str
+    seed: int
+    at_capacity: float  # held when as much had been asked for as there is
+    at_end: float
+    decisions: int
+    seconds: float
+
+
+def run(name: str, seed: int, rule_of: Callable[[], Rule] | None) -> Outcome:
+    """Fill the cluster by a rule; without one, by chance."""
+    rooms, kinds = trace.rooms(), list(trace.asked())
+    capacity = trace.capacity_of(rooms)
+    began = process_time()
+    nodes = SharedNodes(rooms, kinds, rule_of()) if rule_of else None
+    chance = Anywhere(seed)
+    came = held = decisions = 0
+    at_capacity: int | None = None
+    for kind in trace.arrivals(seed, capacity):
+        request = kinds[kind]
+        came, decisions = came + request.takes, decisions + 1
+        if nodes:
+            got = nodes.place(kind)
+        elif chosen := chance.choose(rooms, request):
+            got = Held(*chosen)
+            rooms[got.node].take(request, got.cards)
+        else:
+            got = None
+        held += request.takes if got else 0
+        if at_capacity is None and came >= capacity:
+            at_capacity = held
+    part = 100 / capacity
+    return Outcome(name, seed, part * (at_capacity or held), part * held, decisions, process_time() - began)

@@ -1,0 +1,78 @@
+"""Where part of a card is given to a request: least fragments, no card stranded, the oldest holes first."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from broker.domain.placement.fragments import Fragments
+from broker.domain.placement.rooms import WHOLE, Request, Room
+from broker.domain.placement.shared import Bid
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """What weighs how much, in thousandths of a card."""
+
+    left: float = 0.3  # a thousandth left on the card that part of is taken
+    stranded: float = 0.6  # a thousandth that there are no processors for
+    order: float = 2000.0  # the last node in the order of filling, against the first
+
+
+class LeastStranded:
+    """The gradient of FGD, and what it does not see in time.
+
+    FGD counts a card as lost once no request fits there any more. Long before, a node has sold its processors
+    dearly: so many thousandths of its cards are stranded as lack processors when every card needs as many as
+    requests need for a card on average. And wherever fragments hardly differ, nodes are filled in one order that
+    never changes, all makes of them evenly: old holes see every request that comes, and are filled best.
+    """
+
+    def __init__(self, popular: Mapping[Request, float], weights: Weights | None = None) -> None:
+        """Take how often what is asked for, in any unit."""
+        self._weights = weights or Weights()
+        self._fragments = Fragments(popular)
+        takes = sum(request.takes * times for request, times in popular.items())
+        cpu = sum(request.cpu * times for request, times in popular.items())
+        self._a_cpu = (
+            takes / cpu if cpu else float("inf")
+        )  # thousandths of cards asked for with one of a processor
+
+    def bid(self, room: Room, request: Request) -> Bid | None:
+        """Return the best way to hold a request on a node, or None where it does not fit."""
+        if not room.fits(request):
+            return None
+        weights, cpu = self._weights, room.cpu - request.cpu
+        cost = weights.order * room.rank - self._fragments.of(room)
+        cost += weights.stranded * (
+            max(0.0, room.free - request.takes - cpu * self._a_cpu)
+            - max(0.0, room.free - room.cpu * self._a_cpu)
+        )
+        if not request.partial:
+            cards = room.wholes(request.cards)
+            lost = self._fragments.lost(cpu, room.whole - request.cards)
+            cost += sum([lost[left] for left in room.left]) - request.cards * lost[WHOLE]
+            return Bid(cost, cards)
+        return self._bid_for_part(room, request, cost)
+
+    def _bid_for_part(self, room: Room, request: Request, cost: float) -> Bid:
+        cpu, share, weight = room.cpu - request.cpu, request.share, self._weights.left
+        lost = self._fragments.lost(cpu, room.whole)
+        all_lost = sum([lost[left] for left in room.left])
+        best, least = -1, float("inf")
+        for left in {left for left in room.left if left >= share}:
+            if left == WHOLE:
+                fewer = self._fragments.lost(cpu, room.whole - 1)
+                more = sum([fewer[left] for left in room.left]) - fewer[WHOLE] + fewer[WHOLE - share]
+            else:
+                more = all_lost - lost[left] + lost[left - share]
+            more += weight * (left - share)
+            if more < least:
+                best, least = left, more
+        return Bid(cost + least, (room.left.index(best),))
+
+
+def evenly(makes: Mapping[int, object]) -> dict[int, float]:
+    """Return by node its rank from 0 to 1 in the order of filling, in which all makes of nodes are spread evenly."""
+    alike: dict[object, list[int]] = {}
+    for node, make in makes.items():
+        alike.setdefault(make, []).append(node)
+    return {node: (at + 0.5) / len(nodes) for nodes in alike.values() for at, node in enumerate(nodes)}
