@@ -33,7 +33,8 @@ PROOF_S = EVERY_S + PATIENCE_S  # so old the last proof of life may be when a si
 HEARD_AGAIN_S = LOOK_S  # until who could not be heard was asked again
 UNEXPLAINED = ("lost", "charged_between_pods")
 FREE = ("starting", "going", "silent", "between_pods")
-ROUNDING_S = 1.0  # the ledger and a pod's status know whole seconds
+# The ledger and a pod's status know whole seconds, and an end is written a moment after the clock was read.
+TOLD_WITHIN_S = 1.0 + 0.5
 
 
 class Piece(NamedTuple):
@@ -91,7 +92,7 @@ def _of_life(pods: Sequence[Held], book: Book, mute: Sequence[Piece]) -> Iterabl
     there = merged(each.when for each in pods)
     charged, written = book.charged, max(book.written, book.charged.until)
     yield from _free("starting", cut(there, Piece(0.0, charged.since)), mute, within=STARTS_WITHIN_S)
-    yield from _free("silent", cut(there, Piece(charged.until, written)), mute, within=ROUNDING_S)
+    yield from _free("silent", cut(there, Piece(charged.until, written)), mute, within=TOLD_WITHIN_S)
     yield from _free("going", cut(there, Piece(written, EVER)), mute, within=GOES_WITHIN_S)
     for gap in minus(cut([charged], Piece(there[0].since, there[-1].until)), there):
         is_long = length(minus([gap], mute)) > REPLACED_WITHIN_S

@@ -22,6 +22,7 @@ from broker.provisioners.kubernetes.installing import own_kubeconfig
 from broker.provisioners.kubernetes.making import make_anchor, make_children
 from broker.provisioners.kubernetes.mig import KubernetesHands
 from broker.provisioners.kubernetes.provisioner import QUIET, KubernetesProvisioner
+from broker.provisioners.kubernetes.refusals import Denied
 from broker.provisioners.kubernetes.render import access
 from broker.provisioners.kubernetes.render.access import Right
 from broker.provisioners.kubernetes.spec import VolumeSpec
@@ -86,7 +87,7 @@ def record(monkeypatch: pytest.MonkeyPatch) -> Iterator[Record]:
         made.note(method, path, rest.get("query"), rest.get("content_type", ""))
         try:
             return send(self, method, path, **rest)
-        except transport.Denied as denied:
+        except Denied as denied:
             made.denied.append(str(denied))
             raise
 
