@@ -101,6 +101,11 @@ def _check(model: GpuModelSpec, profile: Profile) -> None:
         return
     if max(placement.end for placement in profile.placements) > model.grid:
         raise ValueError(f"{model.name}: {profile.name} reaches beyond the {model.grid} units of the grid")
+    starts = [placement.start for placement in profile.placements]
+    if min(starts) < 0 or len(set(starts)) < len(starts):
+        raise ValueError(
+            f"{model.name}: {profile.name} begins before the first unit or twice at one: {starts}"
+        )
     # Placement trusts the mask and the media bit alone, so they must imply the vendor's instance limit.
     side_by_side, free_from = 0, 0
     for placement in sorted(profile.placements, key=lambda each: each.end):

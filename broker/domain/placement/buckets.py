@@ -3,7 +3,7 @@
 Cards and nodes are numbers here, and so are profiles and states: this is the loop that everything waits for.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from broker.domain.placement.ranks import Ranks
 from broker.domain.placement.tables import EMPTY, NOWHERE
@@ -22,8 +22,13 @@ class Buckets:
         self._at = [0] * len(nodes)  # where in its bucket a card stands
         self.live = [0] * len(self.table.profiles)
         self.empty = Empties(max(nodes, default=-1) + 1)
-        for card, state in enumerate(self.state):
-            self._enter(card, state)
+        for card, at in enumerate(self.state):
+            self._at[card] = len(self.cards[at])
+            self.cards[at].append(card)
+        for at, bucket in enumerate(self.cards):
+            if bucket:
+                self._light(at)
+        self.empty.fill((self.node[card], card) for card in self.cards[EMPTY])
 
     def place(self, profile: int) -> tuple[int, int] | None:
         """Put a slice where it costs least and return its card and first unit, or None when it fits nowhere."""
@@ -85,12 +90,15 @@ class Buckets:
     def _enter(self, card: int, state: int) -> None:
         bucket = self.cards[state]
         if not bucket:
-            for profile, bits in enumerate(self.ranks.bit):
-                self.live[profile] |= bits[state]
+            self._light(state)
         self.state[card], self._at[card] = state, len(bucket)
         bucket.append(card)
         if state == EMPTY:
             self.empty.give(self.node[card], card)
+
+    def _light(self, state: int) -> None:
+        for profile, bits in enumerate(self.ranks.bit):
+            self.live[profile] |= bits[state]
 
 
 class Empties:
@@ -102,6 +110,13 @@ class Empties:
         self._at = [0] * nodes
         self._counts = 0  # one bit for every count that a node has, from 1 up
 
+    def fill(self, cards: Iterable[tuple[int, int]]) -> None:
+        """Take in the first cards, each after its node."""
+        for node, card in cards:
+            self.on[node].append(card)
+        for node in range(len(self.on)):
+            self._join(node)
+
     def grow(self, nodes: int) -> None:
         """Make room for nodes of higher numbers."""
         more = nodes - len(self.on)
@@ -112,6 +127,10 @@ class Empties:
     def first(self) -> int:
         """Return an empty card of the node with fewest; there must be one."""
         return self.on[self._with[(self._counts & -self._counts).bit_length()][-1]][-1]
+
+    def fewest(self) -> Sequence[int]:
+        """Return the nodes with fewest; there must be one."""
+        return self._with[(self._counts & -self._counts).bit_length()]
 
     def node_with(self, count: int) -> int | None:
         """Return the node with fewest empty cards of those with so many or more."""

@@ -1,10 +1,12 @@
 """Where a lease goes: one seat, or the seats of a gang, on cards that the caller may use."""
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 
 from broker.domain.gpu_models import GpuModelSpec
-from broker.domain.placement.pool import CardView, PoolIndex, Seat
+from broker.domain.placement.pool import CardView, Choice, PoolIndex, Seat
+from broker.domain.placement.same_node import on_one_node
+from broker.domain.placement.topology import Link, Topology
 from broker.domain.profiles import Profile
 
 
@@ -22,50 +24,68 @@ def how_many_fit(cards: Iterable[CardView], profile: Profile, model: GpuModelSpe
 
 
 def choose_gang(
-    cards: Iterable[CardView], profile: Profile, model: GpuModelSpec, *, count: int, same_node: bool
+    cards: Iterable[CardView],
+    profile: Profile,
+    model: GpuModelSpec,
+    *,
+    count: int,
+    same_node: bool,
+    topologies: Mapping[str, Topology] | None = None,
+    within: Link | None = None,
 ) -> tuple[Seat, ...] | None:
     """Return that many seats together, or None: a gang starts whole or not at all.
 
-    On one node, the node is taken where fewest cards are opened, least is lost and fewest empty cards
-    remain. All members have one profile; where its placements do not cross, as on every model we know, taking
-    them one by one finds room whenever there is room.
+    On one node, the node is taken where fewest cards are opened, least is lost and fewest empty cards remain;
+    where its links are known, the cards there that are nearest to each other. `within` is the longest link
+    that may lie between two of them: then only nodes whose links are known will do.
     """
     if count < 1:
         raise ValueError(f"a gang has at least one member, not {count}")
+    if within is not None and not same_node:
+        raise ValueError("links lie inside a node: ask for one node, or for no nearness")
     if not same_node:
-        gang = _take(PoolIndex(model, cards), profile, count)
-        return gang[1] if gang else None
-    nodes: defaultdict[str, list[CardView]] = defaultdict(list)
-    for card in cards:
-        nodes[card.node].append(card)
-    found = []
-    for node, members in _one_of_each_make(nodes):
-        if gang := _take(PoolIndex(model, members), profile, count):
-            empty = sum(card.state.empty for card in members)
-            found.append((gang[0], empty, node, gang[1]))
-    return min(found, key=lambda each: each[:3])[3] if found else None
+        gang = take(PoolIndex(model, cards), profile, count)
+        return tuple(choice.seat for choice in gang) if gang else None
+    known = topologies or {}
+    if within is not None:
+        _must_be_linked(profile, model, count, known, within)
+    return on_one_node(cards, profile, model, count, known, within)
 
 
-def _take(pool: PoolIndex, profile: Profile, count: int) -> tuple[tuple[int, int], tuple[Seat, ...]] | None:
-    """Seat a gang in a pool; also say how many cards it opened and what it lost."""
+def take(pool: PoolIndex, profile: Profile, count: int) -> tuple[Choice, ...] | None:
+    """Hold so many seats of a pool, or none of them."""
     if pool.how_many_fit(profile) < count:
         return None
-    opened, loss = 0, 0
-    seats: list[Seat] = []
-    while len(seats) < count:
+    taken: list[Choice] = []
+    while len(taken) < count:
         choice = pool.weigh(profile)
         if choice is None:  # its placements cross, and an unlucky one took the room of two
+            for done in reversed(taken):
+                pool.release(done.seat, profile)
             return None
         pool.hold(choice.seat, profile)
-        opened, loss = opened + choice.score.opens, loss + choice.score.loss
-        seats.append(choice.seat)
-    return (opened, loss), tuple(seats)
+        taken.append(choice)
+    return tuple(taken)
 
 
-def _one_of_each_make(nodes: dict[str, list[CardView]]) -> list[tuple[str, list[CardView]]]:
-    """Keep the first node of every combination of cards: its equals would cost the same."""
-    makes: dict[frozenset[tuple[object, int]], str] = {}
-    for node in sorted(nodes):
-        make = frozenset(Counter((card.state, card.layout) for card in nodes[node]).items())
-        makes.setdefault(make, node)
-    return [(node, nodes[node]) for node in makes.values()]
+def vet(
+    cards: Iterable[CardView], profile: Profile, model: GpuModelSpec, *, count: int, same_node: bool
+) -> None:
+    """Raise ValueError for a gang that would not fit if every card were free."""
+    together: defaultdict[str, list[CardView]] = defaultdict(list)
+    for card in cards:
+        together[card.node if same_node else ""].append(CardView(card.gpu, card.node, layout=card.layout))
+    most = max((how_many_fit(each, profile, model) for each in together.values()), default=0)
+    if count > most:
+        where = "the largest node" if same_node else "the pool"
+        raise ValueError(f"a gang of {count} {profile.name} is larger than {where}, which holds {most}")
+
+
+def _must_be_linked(
+    profile: Profile, model: GpuModelSpec, count: int, topologies: Mapping[str, Topology], within: Link
+) -> None:
+    if profile.memory != model.grid:
+        raise ValueError(f"only whole cards have links to each other, a slice of {profile.name} has none")
+    ways = (topology.together(topology.cards, count) for topology in topologies.values())
+    if not any(way and way[0] <= within for way in ways):
+        raise ValueError(f"no node has {count} cards that reach each other by {within.name} or nearer")

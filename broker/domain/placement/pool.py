@@ -1,16 +1,18 @@
-"""The cards of one pool, in buckets of equal state, so that a choice looks at states and never at cards."""
+"""The cards of one pool by their ids: where a slice goes, what is held, and how much still fits."""
 
-from bisect import bisect_left, insort
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from broker.domain.geometry import EMPTY, CardState, Geometry
 from broker.domain.gpu_models import GpuModelSpec
-from broker.domain.packing import most_of
-from broker.domain.placement.ranking import Ranking, Score, ranking_of
+from broker.domain.placement.buckets import Buckets
+from broker.domain.placement.kinds import Kind, Name, kind_of, must_be_of
+from broker.domain.placement.rules import Cost
+from broker.domain.placement.tables import EMPTY as UNTOUCHED
+from broker.domain.placement.tables import NOWHERE
 from broker.domain.profiles import Placement, Profile
-from broker.domain.states import Isolation
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,76 +36,60 @@ class Seat:
 class Choice(NamedTuple):
     """A seat with what it costs, so that choices can be compared."""
 
-    score: Score
+    score: Cost
     seat: Seat
 
 
-class EmptyCards:
-    """Uncut cards, those on the node with fewest of them first: whole nodes stay whole for gangs."""
+@dataclass
+class Shelf:
+    """The cards of one kind; they are numbers here, and their ids are kept beside."""
 
-    def __init__(self) -> None:
-        self._on: dict[str, list[str]] = {}
-        self._nodes: list[tuple[int, str]] = []
+    kind: Kind
+    buckets: Buckets
+    gpus: list[str]
+    uncut: bool
 
-    def __bool__(self) -> bool:
-        return bool(self._nodes)
-
-    def __len__(self) -> int:
-        return sum(count for count, _ in self._nodes)
-
-    def first(self) -> str:
-        return self._on[self._nodes[0][1]][0]
-
-    def add(self, card: CardView) -> None:
-        self._recount(card.node, gone=None, come=card.gpu)
-
-    def discard(self, card: CardView) -> None:
-        self._recount(card.node, gone=card.gpu, come=None)
-
-    def _recount(self, node: str, *, gone: str | None, come: str | None) -> None:
-        free = self._on.setdefault(node, [])
-        if free:
-            _drop(self._nodes, (len(free), node))
-        if come:
-            insort(free, come)
-        if gone:
-            _drop(free, gone)
-        if free:
-            insort(self._nodes, (len(free), node))
+    def lowest(self, cards: Iterable[int]) -> str:
+        return min(map(self.gpus.__getitem__, cards))
 
 
 class PoolIndex:
-    """The cards of one GpuModel that may serve each other's requests."""
+    """The cards of one GpuModel that may serve each other's requests.
 
-    def __init__(self, model: GpuModelSpec, cards: Iterable[CardView] = ()) -> None:
+    What it chooses depends on the cards alone, never on their order or on what was held before: of equal cards
+    the one with the lowest id, of equal nodes the one with the lowest.
+    """
+
+    def __init__(
+        self,
+        model: GpuModelSpec,
+        cards: Iterable[CardView] = (),
+        *,
+        price_list: Mapping[Name, float] | None = None,
+    ) -> None:
         self.model = model
+        self._prices = tuple(sorted((price_list or {}).items()))
         self._cards: dict[str, CardView] = {}
-        self._empty = EmptyCards()
-        self._buckets: dict[tuple[CardState, Geometry | None], list[str]] = {}
-        self._rankings: dict[tuple[Isolation, Geometry | None], Ranking] = {}
-        for card in cards:
-            self.add(card)
+        self._nodes: dict[str, int] = {}
+        self._names: list[str] = []
+        self._shelves: dict[Geometry | None, Shelf] = {}
+        self._at: dict[str, int] = {}  # the number of each card on its shelf
+        for layout, together in self._by_layout(cards).items():
+            self._put_up(layout, together)
 
     def add(self, card: CardView) -> None:
         """Take a card in, or raise ValueError when it is in the pool already."""
         if card.gpu in self._cards:
-            raise ValueError(f"card {card.gpu} is in the pool already; remove it before adding it again")
+            raise _twice(card)
         self._cards[card.gpu] = card
-        if card.state.empty and card.layout is None:
-            self._empty.add(card)
-        else:
-            insort(self._buckets.setdefault((card.state, card.layout), []), card.gpu)
+        shelf = self._shelves.get(card.layout) or self._put_up(card.layout, ())
+        self._at[card.gpu] = shelf.buckets.add(self._node(card.node), shelf.kind.state(card.state))
+        shelf.gpus.append(card.gpu)
 
     def remove(self, gpu: str) -> CardView:
         """Take a card out and return it as it is now."""
         card = self._cards.pop(gpu)
-        if card.state.empty and card.layout is None:
-            self._empty.discard(card)
-            return card
-        bucket = self._buckets[card.state, card.layout]
-        _drop(bucket, gpu)
-        if not bucket:
-            del self._buckets[card.state, card.layout]
+        self._shelves[card.layout].buckets.become(self._at.pop(gpu), NOWHERE)
         return card
 
     def card(self, gpu: str) -> CardView:
@@ -115,16 +101,21 @@ class PoolIndex:
         return choice.seat if choice else None
 
     def weigh(self, profile: Profile) -> Choice | None:
-        """Choose, and say what the choice costs."""
-        best: tuple[Score, str, Placement] | None = None
-        for (state, layout), gpus in self._buckets.items():
-            if ranked := self._ranking(profile.isolation, layout).best(state, profile):
-                candidate = (ranked.score, gpus[0], ranked.placement)
+        """Choose, and say what the choice costs; raises ValueError for a profile of another model."""
+        best: tuple[Cost, bool, str, int] | None = None
+        for shelf, number in self._selling(profile):
+            live = shelf.buckets.live[number]
+            if not live:
+                continue
+            state = shelf.kind.ranks.order[number][(live & -live).bit_length() - 1]
+            cost, start = shelf.kind.cost[number][state], shelf.kind.ranks.best[number][state].start
+            # Of two empty cards, the one that is cut already is no loss to whoever wants another cut.
+            uncut = state == UNTOUCHED and shelf.uncut
+            if best is None or (cost, uncut) <= best[:2]:
+                gpu = self._first_empty(shelf) if uncut else shelf.lowest(shelf.buckets.cards[state])
+                candidate = (cost, uncut, gpu, start)
                 best = candidate if best is None else min(best, candidate)
-        if self._empty and (ranked := self._ranking(profile.isolation, None).best(EMPTY, profile)):
-            candidate = (ranked.score, self._empty.first(), ranked.placement)
-            best = candidate if best is None or ranked.score < best[0] else best
-        return Choice(best[0], Seat(best[1], best[2])) if best else None
+        return Choice(best[0], Seat(best[2], Placement(best[3], profile.memory))) if best else None
 
     def hold(self, seat: Seat, profile: Profile) -> None:
         """Take a seat, or raise ValueError when it is not free."""
@@ -138,19 +129,60 @@ class PoolIndex:
 
     def how_many_fit(self, profile: Profile) -> int:
         """Return exactly how many of a profile could be placed now, one after the other."""
-        room = len(self._empty) * most_of(profile, EMPTY, None)
-        return room + sum(len(gpus) * most_of(profile, *key) for key, gpus in self._buckets.items())
+        return sum(
+            len(cards) * most
+            for shelf, number in self._selling(profile)
+            for cards, most in zip(shelf.buckets.cards, shelf.kind.most[number], strict=True)
+        )
+
+    def _by_layout(self, cards: Iterable[CardView]) -> dict[Geometry | None, list[CardView]]:
+        together: defaultdict[int, list[CardView]] = defaultdict(list)
+        for card in cards:
+            if card.gpu in self._cards:
+                raise _twice(card)
+            self._cards[card.gpu] = card
+            # By identity first: a fleet has few layouts, and each is hashed once then.
+            together[id(card.layout)].append(card)
+        found: dict[Geometry | None, list[CardView]] = {}
+        for its in together.values():
+            found.setdefault(its[0].layout, []).extend(its)
+        return found
+
+    def _put_up(self, layout: Geometry | None, cards: Sequence[CardView]) -> Shelf:
+        kind, nodes = kind_of(self.model, layout, self._prices), self._nodes
+        for name in dict.fromkeys(card.node for card in cards):
+            self._node(name)
+        states = [kind.state(card.state) for card in cards]
+        buckets = Buckets(kind.ranks, [nodes[card.node] for card in cards], states)
+        shelf = self._shelves[layout] = Shelf(kind, buckets, [card.gpu for card in cards], layout is None)
+        self._at.update(zip(shelf.gpus, range(len(cards)), strict=True))
+        return shelf
+
+    def _node(self, name: str) -> int:
+        number = self._nodes.setdefault(name, len(self._names))
+        if number == len(self._names):
+            self._names.append(name)
+        return number
+
+    def _selling(self, profile: Profile) -> list[tuple[Shelf, int]]:
+        """Return the shelves that have a profile, each with its number there."""
+        name = (profile.name, profile.isolation)
+        found = [(s, s.kind.number[name]) for s in self._shelves.values() if name in s.kind.number]
+        if not found:
+            must_be_of(self.model, profile)
+        return found
+
+    def _first_empty(self, shelf: Shelf) -> str:
+        """Return an empty card of the node with fewest: whole nodes stay whole for gangs."""
+        empty = shelf.buckets.empty
+        node = min(empty.fewest(), key=self._names.__getitem__)
+        return shelf.lowest(empty.on[node])
 
     def _become(self, card: CardView, state: CardState) -> None:
-        self.remove(card.gpu)
-        self.add(replace(card, state=state))
-
-    def _ranking(self, isolation: Isolation, layout: Geometry | None) -> Ranking:
-        known = self._rankings.get((isolation, layout))
-        if known is None:
-            known = self._rankings[isolation, layout] = ranking_of(self.model, isolation, layout)
-        return known
+        self._cards[card.gpu] = CardView(card.gpu, card.node, state, card.layout)
+        shelf = self._shelves[card.layout]
+        shelf.buckets.become(self._at[card.gpu], shelf.kind.state(state))
 
 
-def _drop(ordered: list[Any], item: Any) -> None:
-    del ordered[bisect_left(ordered, item)]
+def _twice(card: CardView) -> ValueError:
+    return ValueError(f"card {card.gpu} is in the pool already; remove it before adding it again")

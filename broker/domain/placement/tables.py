@@ -57,7 +57,12 @@ class Table:
 
 
 def table_of(profiles: Sequence[Profile], grid: int) -> Table:
-    """Number every state that can be reached by putting slices of these profiles on a card and taking them off."""
+    """Number every state that can be reached by putting slices of these profiles on a card and taking them off.
+
+    Raises ValueError for a profile with places that no card of this grid has.
+    """
+    for profile in profiles:
+        _must_lie(profile, grid)
     bits = _Bits(grid)
     kinds = list(dict.fromkeys(profile.isolation for profile in profiles))
     seats = [
@@ -84,6 +89,18 @@ def table_of(profiles: Sequence[Profile], grid: int) -> Table:
         for its in put
     )
     return Table(grid, tuple(profiles), states, moves, number, put, gone)
+
+
+def _must_lie(profile: Profile, grid: int) -> None:
+    starts = [place.start for place in profile.placements]
+    if len(set(starts)) < len(starts):
+        raise ValueError(f"{profile.name} begins twice at the same unit: {sorted(starts)}")
+    for place in profile.placements:
+        if place.start < 0 or place.end > grid or place.size != profile.memory:
+            raise ValueError(
+                f"{profile.name} of {profile.memory} units cannot lie on units {place.start} to {place.end - 1}"
+                f" of a card of {grid}"
+            )
 
 
 class _Bits:

@@ -112,3 +112,10 @@ def test_a_file_whose_limits_a_mask_cannot_express_is_refused() -> None:
 def test_placements_that_cross_each_other_are_not_counted_as_side_by_side() -> None:
     crossing = [{"name": "2g.12gb", "compute": 2, "memory": 2, "max": 2, "starts": [0, 1, 2]}]
     assert load_models(edited(0, profiles=crossing))[0].cuttable
+
+
+@pytest.mark.parametrize("starts", [[0, 0], [-1, 0]])
+def test_a_file_whose_placements_lie_on_each_other_or_before_the_card_is_refused(starts: list[int]) -> None:
+    odd = [{"name": "1g.6gb", "compute": 1, "memory": 1, "max": 4, "starts": starts}]
+    with pytest.raises(ValueError, match=r"1g.6gb begins before the first unit or twice at one"):
+        load_models(edited(0, profiles=odd))

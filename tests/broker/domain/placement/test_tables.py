@@ -2,7 +2,7 @@ import pytest
 
 from broker.domain.gpu_models import GpuModelSpec
 from broker.domain.placement.tables import EMPTY, NOWHERE, table_of
-from broker.domain.profiles import Profile, shares
+from broker.domain.profiles import Placement, Profile, shares
 from broker.domain.states import Isolation
 from tests.broker.domain.fleet import A30, H100, MODELS, ONE_DOUBLE, ONE_ME, PRO_6000, plain
 from tests.broker.domain.placement.naive import NaiveCard, cuts, everything
@@ -86,3 +86,18 @@ def test_the_media_engines_are_a_bit_above_the_units() -> None:
     assert table.bits(0, 2) == table.media | 0b100
     assert table.free(table.put[0][2][EMPTY]) == 7
     assert len(table.states) == 8
+
+
+@pytest.mark.parametrize(
+    ("starts", "size", "told"),
+    [
+        ((0, 0), 2, r"2g\.odd begins twice at the same unit: \[0, 0\]"),
+        ((7,), 2, r"2g\.odd of 2 units cannot lie on units 7 to 8 of a card of 8"),
+        ((-1,), 2, r"cannot lie on units -1 to 0"),
+        ((0,), 3, r"2g\.odd of 2 units cannot lie on units 0 to 2 of a card"),
+    ],
+)
+def test_places_that_a_card_does_not_have_are_refused(starts: tuple[int, ...], size: int, told: str) -> None:
+    places = tuple(Placement(start, size) for start in starts)
+    with pytest.raises(ValueError, match=told):
+        table_of([Profile("2g.odd", 2, 2, places, 2, False, Isolation.HARDWARE)], 8)

@@ -1,0 +1,133 @@
+"""Cards of one kind: what they can be sold as, with the tables and ranks that all of them share."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+
+from broker.domain.geometry import CardState, Geometry
+from broker.domain.gpu_models import GpuModelSpec
+from broker.domain.placement import prices
+from broker.domain.placement.ranks import Ranks
+from broker.domain.placement.rules import Cost, ranks_by_price
+from broker.domain.placement.tables import EMPTY, NOWHERE, Move, Table
+from broker.domain.profiles import Profile
+from broker.domain.states import Isolation
+
+Name = tuple[str, Isolation]  # what tells the profiles of a model apart
+PriceList = tuple[tuple[Name, float], ...]  # prices that replace the default ones
+
+
+@dataclass(frozen=True, eq=False)
+class Kind:
+    """The cards of a model that are cut in one way, or that are not cut yet and may become anything."""
+
+    ranks: Ranks
+
+    @property
+    def table(self) -> Table:
+        return self.ranks.table
+
+    @cached_property
+    def number(self) -> dict[Name, int]:
+        return {(profile.name, profile.isolation): n for n, profile in enumerate(self.table.profiles)}
+
+    @cached_property
+    def cost(self) -> tuple[dict[int, Cost], ...]:
+        """By profile what the best seat costs on a card in each state in which it fits."""
+        return tuple(
+            {state: Cost(*cost) for state, cost in zip(states, costs, strict=True)}
+            for states, costs in zip(self.ranks.order, self.ranks.cost, strict=True)
+        )
+
+    @cached_property
+    def most(self) -> tuple[tuple[int, ...], ...]:
+        """By profile and state exactly how many of it a card could still take, and none for NOWHERE."""
+        return tuple(_most(its) for its in self.table.moves)
+
+    def state(self, card: CardState) -> int:
+        """Return the number of a card's state, NOWHERE where what it holds contradicts what it can be cut into.
+
+        A card of fixed layout may hold slices of an earlier one: the seats that they touch are taken.
+        """
+        if not card.mask:
+            return EMPTY
+        key = (card.mask, card.media, card.isolation)
+        known = self._states.get(key)
+        if known is None:
+            known = self._states[key] = self._state(*key)
+        return known
+
+    def _state(self, mask: int, media: bool, isolation: Isolation | None) -> int:
+        part = self._part.get(isolation)
+        if part is None:
+            return NOWHERE
+        engines = self.table.media if media and self._sells_media else 0
+        if (exact := self.table.number.get(mask | engines | part)) is not None:
+            return exact
+        units, taken = self.table.media - 1, engines
+        for seat in self._seats:
+            if seat & mask & units:
+                taken |= seat & units
+        return self.table.number.get(taken | part if taken else EMPTY, NOWHERE)
+
+    @cached_property
+    def _states(self) -> dict[tuple[int, bool, Isolation | None], int]:
+        return {}
+
+    @cached_property
+    def _part(self) -> dict[Isolation | None, int]:
+        """What the state of a card holds beside units and media engines while it serves an isolation."""
+        above = ~(2 * self.table.media - 1)
+        return {
+            profile.isolation: self.table.bits(n, place.start) & above
+            for n, profile in enumerate(self.table.profiles)
+            for place in profile.placements[:1]
+        }
+
+    @cached_property
+    def _seats(self) -> tuple[int, ...]:
+        return tuple(self.table.bits(n, start) for n, its in enumerate(self.table.put) for start in its)
+
+    @cached_property
+    def _sells_media(self) -> bool:
+        return any(profile.media for profile in self.table.profiles)
+
+
+def _most(moves: tuple[tuple[Move, ...], ...]) -> tuple[int, ...]:
+    """Return by state the longest way to go on with one profile alone, and none for NOWHERE."""
+    most = [0] * (len(moves) + 1)
+    for state in reversed(range(len(moves))):
+        most[state] = max((1 + most[move.after] for move in moves[state]), default=0)
+    return tuple(most)
+
+
+@lru_cache(maxsize=1024)
+def kind_of(model: GpuModelSpec, layout: Geometry | None, price_list: PriceList = ()) -> Kind:
+    """Return the one kind of a model's cards with this layout; None: they may become anything."""
+    sold = everything(model) if layout is None else _cut(layout)
+    given: Mapping[Name, float] = dict(price_list)
+    usual = prices.default(sold, model.grid, model.compute)
+    worth = tuple(given.get((p.name, p.isolation), price) for p, price in zip(sold, usual, strict=True))
+    return Kind(ranks_by_price(sold, model.grid, worth))
+
+
+def everything(model: GpuModelSpec) -> tuple[Profile, ...]:
+    """Return all that a card of a model can be sold as: slices, the card as a whole, shares."""
+    kinds = (Isolation.HARDWARE, Isolation.DEVICE, Isolation.SOFT, Isolation.NONE)
+    return tuple(profile for isolation in kinds for profile in model.sold_as(isolation))
+
+
+def must_be_of(model: GpuModelSpec, profile: Profile) -> None:
+    """Raise ValueError for a profile that no card of the model can ever have."""
+    if profile not in (*model.profiles, *everything(model)):
+        raise ValueError(f"{model.name} has no {profile.isolation} profile {profile.name!r}")
+
+
+def _cut(layout: Geometry) -> tuple[Profile, ...]:
+    """Return the profiles of a layout, each at the places that it has there and nowhere else."""
+    held = sorted(layout.held, key=lambda each: (each.profile.name, each.placement))
+    profiles = dict.fromkeys(each.profile for each in held)
+    return tuple(
+        replace(profile, placements=tuple(each.placement for each in held if each.profile == profile))
+        for profile in profiles
+    )

@@ -1,0 +1,115 @@
+"""The cards of one node for a gang: which node, and which of its cards."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from broker.domain.geometry import Geometry
+from broker.domain.gpu_models import GpuModelSpec
+from broker.domain.placement.kinds import Kind, kind_of, must_be_of
+from broker.domain.placement.pool import CardView, Seat
+from broker.domain.placement.tables import EMPTY
+from broker.domain.placement.topology import Link, Topology
+from broker.domain.profiles import Placement, Profile
+
+
+class _Member(NamedTuple):
+    """A card of a node that may take part in a gang."""
+
+    gpu: str
+    kind: Kind
+    number: int  # of the profile on cards of this kind
+    state: int
+    uncut: bool
+
+
+class _Found(NamedTuple):
+    """A gang on one node, and what decides between nodes."""
+
+    opened: int
+    loss: float
+    empty: int
+    link: Link
+    node: str
+    seats: tuple[Seat, ...]
+
+
+def on_one_node(
+    cards: Iterable[CardView],
+    profile: Profile,
+    model: GpuModelSpec,
+    count: int,
+    topologies: Mapping[str, Topology],
+    within: Link | None,
+) -> tuple[Seat, ...] | None:
+    """Return the seats of a gang on the node that costs least by it, or None when no node has room for it."""
+    best: _Found | None = None
+    tried = set()
+    for node, members in sorted(_by_node(cards, profile, model).items()):
+        if sum(each.kind.most[each.number][each.state] for each in members) < count:
+            continue
+        found, topology = None, topologies.get(node)
+        if topology and profile.memory == model.grid:
+            found = _nearest(node, members, profile, count, topology)
+        # A node of the same make as an earlier one would cost the same.
+        elif within is None and (make := tuple(sorted((id(m.kind), m.state) for m in members))) not in tried:
+            tried.add(make)
+            found = _cheapest(node, members, profile, count)
+        if found and (within is None or found.link <= within):
+            best = found if best is None else min(best, found)
+    return best.seats if best else None
+
+
+def _by_node(cards: Iterable[CardView], profile: Profile, model: GpuModelSpec) -> dict[str, list[_Member]]:
+    nodes: defaultdict[str, list[_Member]] = defaultdict(list)
+    kinds: dict[Geometry | None, Kind] = {}
+    name = (profile.name, profile.isolation)
+    for card in cards:
+        if (kind := kinds.get(card.layout)) is None:
+            kind = kinds[card.layout] = kind_of(model, card.layout)
+        if (number := kind.number.get(name)) is not None:
+            nodes[card.node].append(
+                _Member(card.gpu, kind, number, kind.state(card.state), card.layout is None)
+            )
+    if not nodes:
+        must_be_of(model, profile)
+    return nodes
+
+
+def _cheapest(node: str, members: list[_Member], profile: Profile, count: int) -> _Found | None:
+    """Take the cheapest seat of the node again and again."""
+    states = [each.state for each in members]
+    opened, loss = 0, 0.0
+    seats: list[Seat] = []
+    while len(seats) < count:
+        offers = [
+            (cost, each.uncut and state == EMPTY, each.gpu, n)
+            for n, (each, state) in enumerate(zip(members, states, strict=True))
+            if (cost := each.kind.cost[each.number].get(state))
+        ]
+        if not offers:  # its placements cross, and an unlucky one took the room of two
+            return None
+        cost, _, gpu, n = min(offers)
+        move = members[n].kind.ranks.best[members[n].number][states[n]]
+        states[n] = move.after
+        opened, loss = opened + cost.opens, loss + cost.loss
+        seats.append(Seat(gpu, Placement(move.start, profile.memory)))
+    return _Found(opened, loss, _empty(members), Link.SWITCH, node, tuple(seats))
+
+
+def _nearest(
+    node: str, members: list[_Member], profile: Profile, count: int, topology: Topology
+) -> _Found | None:
+    """Take the free cards of the node that are nearest to each other."""
+    costs = {each.gpu: cost for each in members if (cost := each.kind.cost[each.number].get(each.state))}
+    together = topology.together((gpu for gpu in costs if gpu in topology.cards), count)
+    if together is None:
+        return None
+    link, gpus = together
+    loss = sum(costs[gpu].loss for gpu in gpus)
+    seats = tuple(Seat(gpu, Placement(0, profile.memory)) for gpu in gpus)
+    return _Found(count, loss, _empty(members), link, node, seats)
+
+
+def _empty(members: list[_Member]) -> int:
+    return sum(each.state == EMPTY for each in members)

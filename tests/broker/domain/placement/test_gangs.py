@@ -1,0 +1,127 @@
+import pytest
+
+from broker.domain.geometry import EMPTY, Geometry, Held
+from broker.domain.placement.gangs import choose_gang, take, vet
+from broker.domain.placement.pool import CardView, PoolIndex
+from broker.domain.placement.topology import Link, Topology
+from broker.domain.profiles import Placement, Profile, shares
+from broker.domain.states import Isolation
+from tests.broker.domain.fleet import A30, FOUR, H100, ONE, SEVEN, THREE, TWO
+
+CARD = H100.whole
+WAYS = {True: Link.BRIDGE, False: Link.NUMA}
+PAIRS = tuple(tuple(WAYS[a // 2 == b // 2] for b in range(4)) for a in range(4))
+
+
+def node(name: str, *held: tuple[int, Profile]) -> list[CardView]:
+    """Four cards, some of them with a slice."""
+    on = dict(held)
+    return [
+        CardView(f"{name}{n}", name, Geometry(frozenset({Held(p.placements[0], p)})).state if p else EMPTY)
+        for n, p in ((n, on.get(n)) for n in range(4))
+    ]
+
+
+def paired(name: str) -> Topology:
+    return Topology(tuple(f"{name}{n}" for n in range(4)), PAIRS)
+
+
+def gpus(cards: list[CardView], count: int, **asked: object) -> list[str] | None:
+    gang = choose_gang(cards, CARD, H100, count=count, same_node=True, **asked)  # type: ignore[arg-type]
+    return None if gang is None else [seat.gpu for seat in gang]
+
+
+def test_a_gang_of_whole_cards_takes_those_that_a_bridge_joins() -> None:
+    cards = node("a", (0, ONE))
+    assert gpus(cards, 2) == ["a1", "a2"]
+    assert gpus(cards, 2, topologies={"a": paired("a")}) == ["a2", "a3"]
+    assert gpus(cards, 3, topologies={"a": paired("a")}) == ["a1", "a2", "a3"]
+    assert gpus(cards, 4, topologies={"a": paired("a")}) is None
+
+
+def test_fewer_empty_cards_count_before_nearness_and_nearness_before_the_name() -> None:
+    torn, whole, joined = node("a", (1, ONE), (2, ONE)), node("b"), node("c", (0, ONE), (1, ONE))
+    known = {name: paired(name) for name in "abc"}
+    assert gpus([*torn, *whole], 2, topologies=known) == ["a0", "a3"]
+    assert gpus([*torn, *whole, *joined], 2, topologies=known) == ["c2", "c3"]
+
+
+def test_a_gang_that_asks_for_a_bridge_waits_for_one() -> None:
+    torn, unknown = node("a", (1, ONE), (2, ONE)), node("d")
+    known = {"a": paired("a"), "b": paired("b")}
+    assert gpus([*torn, *unknown], 2, topologies=known, within=Link.BRIDGE) is None
+    assert gpus([*torn, *node("b")], 2, topologies=known, within=Link.BRIDGE) == ["b0", "b1"]
+    assert gpus([*torn, *unknown], 2, topologies=known) == ["a0", "a3"]
+
+
+def test_cards_that_the_links_do_not_name_take_no_part_in_nearness() -> None:
+    known = {"a": Topology(("a0", "a1"), tuple(row[:2] for row in PAIRS[:2]))}
+    assert gpus(node("a", (0, ONE)), 2, topologies=known) is None
+    assert gpus(node("a"), 2, topologies=known) == ["a0", "a1"]
+
+
+def test_a_topology_that_no_node_has_is_refused() -> None:
+    with pytest.raises(ValueError, match="no node has 3 cards that reach each other by BRIDGE or nearer"):
+        gpus(node("a"), 3, topologies={"a": paired("a")}, within=Link.BRIDGE)
+    with pytest.raises(ValueError, match="no node has 2 cards"):
+        gpus(node("a"), 2, within=Link.SYSTEM)
+
+
+def test_slices_and_gangs_over_nodes_cannot_ask_for_nearness() -> None:
+    with pytest.raises(ValueError, match=r"a slice of 1g\.10gb has none"):
+        choose_gang(node("a"), ONE, H100, count=2, same_node=True, within=Link.NUMA)
+    with pytest.raises(ValueError, match="links lie inside a node"):
+        choose_gang(node("a"), CARD, H100, count=2, same_node=False, within=Link.NUMA)
+
+
+def test_slices_of_a_gang_lie_together_wherever_links_are_known() -> None:
+    gang = choose_gang(node("a"), TWO, H100, count=4, same_node=True, topologies={"a": paired("a")})
+    assert [(seat.gpu, seat.placement.start) for seat in gang or ()] == [
+        ("a0", 0), ("a0", 2), ("a0", 4), ("a1", 0),
+    ]  # fmt: skip
+
+
+def test_a_gang_is_held_whole_or_not_at_all() -> None:
+    runs = (Placement(0, 2), Placement(1, 2), Placement(2, 2))
+    crossing = Profile("2g.odd", 2, 2, runs, 2, False, Isolation.HARDWARE)
+    large = Profile("4g.odd", 4, 4, (Placement(3, 4),), 1, False, Isolation.HARDWARE)
+    seats = {
+        *(Held(run, crossing) for run in runs),
+        Held(large.placements[0], large),
+        Held(Placement(0, 1), ONE),
+    }
+    card = CardView("a", "node-0", EMPTY, Geometry(frozenset(seats)))
+    pool = PoolIndex(H100, [card])
+    assert pool.how_many_fit(crossing) == 2
+    assert take(pool, crossing, 2) is None
+    assert pool.card("a") == card
+    assert choose_gang([card], crossing, H100, count=2, same_node=True) is None
+    held = take(pool, ONE, 1)
+    assert held is not None
+    assert pool.card("a").state.mask == held[0].seat.placement.mask
+
+
+def test_a_gang_larger_than_all_cards_or_the_largest_node_is_refused() -> None:
+    cards = [*node("a", (0, SEVEN)), *node("b")]
+    vet(cards, CARD, H100, count=8, same_node=False)
+    vet(cards, THREE, H100, count=8, same_node=True)
+    with pytest.raises(ValueError, match="a gang of 9 card is larger than the pool, which holds 8"):
+        vet(cards, CARD, H100, count=9, same_node=False)
+    with pytest.raises(
+        ValueError, match=r"a gang of 5 4g\.40gb is larger than the largest node, which holds 4"
+    ):
+        vet(cards, FOUR, H100, count=5, same_node=True)
+    with pytest.raises(ValueError, match="larger than the pool, which holds 0"):
+        vet([], FOUR, H100, count=1, same_node=False)
+
+
+def test_a_profile_of_another_model_is_refused() -> None:
+    for same_node in (False, True):
+        with pytest.raises(ValueError, match=r"A30-24GB has no hardware profile '7g\.80gb'"):
+            choose_gang([CardView("a", "n")], SEVEN, A30, count=1, same_node=same_node)
+
+
+def test_shares_of_a_gang_fill_one_card_before_another() -> None:
+    _, quarter = shares(grid=8, isolation=Isolation.SOFT)
+    gang = choose_gang(node("a", (0, ONE)), quarter, H100, count=5, same_node=True)
+    assert [seat.gpu for seat in gang or ()] == ["a1"] * 4 + ["a2"]

@@ -1,0 +1,70 @@
+import pytest
+
+from broker.domain.geometry import EMPTY, Geometry, Held
+from broker.domain.placement.pool import CardView, PoolIndex, Seat
+from broker.domain.profiles import Placement, Profile, shares
+from broker.domain.states import Isolation
+from tests.broker.domain.fleet import FOUR, H100, ONE, SEVEN, THREE
+
+HALF, QUARTER = shares(grid=8, isolation=Isolation.SOFT)
+
+
+def at(profile: Profile, start: int) -> Held:
+    return Held(profile.placed_at(start), profile)
+
+
+def holding(gpu: str, *held: Held, layout: Geometry | None = None) -> CardView:
+    return CardView(gpu, "node", Geometry(frozenset(held)).state, layout)
+
+
+def test_a_card_that_contradicts_its_layout_offers_nothing_and_comes_back_when_it_does_not() -> None:
+    layout = Geometry(frozenset({at(SEVEN, 0)}))
+    pool = PoolIndex(H100, [holding("a", at(HALF, 0), layout=layout)])
+    assert pool.how_many_fit(SEVEN) == 0
+    assert pool.choose(SEVEN) is None
+    pool.release(Seat("a", Placement(0, 4)), HALF)
+    assert pool.choose(SEVEN) == Seat("a", Placement(0, 8))
+    pool.hold(Seat("a", Placement(4, 4)), HALF)
+    assert pool.remove("a").state.isolation is Isolation.SOFT
+    assert pool.choose(SEVEN) is None
+
+
+def test_equal_layouts_are_one_kind_of_card_however_often_they_were_read() -> None:
+    cards = [CardView(gpu, "node", EMPTY, Geometry(frozenset({at(THREE, 4)}))) for gpu in "ba"]
+    pool = PoolIndex(H100, cards)
+    assert pool.how_many_fit(THREE) == 2
+    assert pool.choose(THREE) == Seat("a", Placement(4, 4))
+
+
+def test_a_card_twice_among_the_first_is_refused() -> None:
+    with pytest.raises(ValueError, match="card a is in the pool already"):
+        PoolIndex(H100, [CardView("a", "n"), CardView("a", "n")])
+
+
+def test_cards_added_later_are_chosen_as_if_they_had_been_there() -> None:
+    pool = PoolIndex(H100)
+    layout = Geometry(frozenset({at(FOUR, 0)}))
+    for card in (holding("b", at(THREE, 4)), holding("a", at(THREE, 4)), CardView("c", "n", EMPTY, layout)):
+        pool.add(card)
+    assert pool.choose(FOUR) == Seat("a", Placement(0, 4))
+    pool.remove("a")
+    pool.remove("b")
+    assert pool.choose(FOUR) == Seat("c", Placement(0, 4))
+
+
+def test_a_card_in_shares_is_no_place_for_slices_until_it_is_empty() -> None:
+    pool = PoolIndex(H100, [holding("a", at(QUARTER, 0))])
+    assert pool.choose(ONE) is None
+    assert pool.how_many_fit(H100.whole) == 0
+    assert pool.how_many_fit(QUARTER) == 3
+    pool.release(Seat("a", Placement(0, 2)), QUARTER)
+    assert pool.how_many_fit(H100.whole) == 1
+
+
+def test_prices_of_a_forecast_decide_what_is_spoiled() -> None:
+    cards = [holding("four", at(FOUR, 0)), holding("ones", *(at(ONE, n) for n in range(6)))]
+    # By shares of memory the last two units are worth more whole than the half beside the 4g loses.
+    assert PoolIndex(H100, cards).choose(ONE) == Seat("four", Placement(4, 1))
+    unwanted = {(name, Isolation.HARDWARE): 10 for name in ("1g.10gb", "1g.20gb", "2g.20gb")}
+    # Where hardly anybody asks for less than a 3g, its place beside the 4g is what must not be spoiled.
+    assert PoolIndex(H100, cards, price_list=unwanted).choose(ONE) == Seat("ones", Placement(6, 1))

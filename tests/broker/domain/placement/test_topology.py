@@ -1,0 +1,84 @@
+from itertools import combinations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from broker.domain.placement.topology import Link, Links, Topology
+
+EIGHT = tuple("abcdefgh")
+
+
+def pairs_on_two_processors(a: int, b: int) -> Link:
+    if a // 2 == b // 2:
+        return Link.BRIDGE
+    return Link.NUMA if a // 4 == b // 4 else Link.SYSTEM
+
+
+def matrix(size: int, link: object) -> Links:
+    return tuple(tuple(link(a, b) for b in range(size)) for a in range(size))  # type: ignore[operator]
+
+
+SWITCHED = Topology(EIGHT, matrix(8, lambda a, b: Link.SWITCH))
+BRIDGED = Topology(EIGHT, matrix(8, pairs_on_two_processors))
+
+
+def test_behind_a_switch_any_cards_will_do() -> None:
+    assert SWITCHED.together("fdb", 2) == (Link.SWITCH, ("b", "d"))
+    assert SWITCHED.together(EIGHT, 8) == (Link.SWITCH, EIGHT)
+
+
+@pytest.mark.parametrize(
+    ("free", "count", "link", "chosen"),
+    [
+        ("abcdefgh", 2, Link.BRIDGE, "ab"),
+        ("bcde", 2, Link.BRIDGE, "cd"),
+        ("bceh", 2, Link.NUMA, "bc"),
+        ("acdefg", 4, Link.SYSTEM, "acdg"),
+        ("abcefgh", 4, Link.NUMA, "efgh"),
+        ("abcefgh", 3, Link.NUMA, "abc"),
+        ("ah", 2, Link.SYSTEM, "ah"),
+    ],
+)
+def test_bridges_come_before_processors_and_processors_before_the_rest(
+    free: str, count: int, link: Link, chosen: str
+) -> None:
+    assert BRIDGED.together(free, count) == (link, tuple(chosen))
+
+
+def test_one_card_is_taken_where_no_bridge_is_torn_apart() -> None:
+    assert BRIDGED.together("abc", 1) == (Link.SWITCH, ("c",))
+    assert BRIDGED.together("cdefh", 1) == (Link.SWITCH, ("h",))
+
+
+def test_too_few_free_cards_are_no_gang() -> None:
+    assert BRIDGED.together("ab", 3) is None
+
+
+@st.composite
+def topologies(draw: st.DrawFn) -> Topology:
+    links = {pair: draw(st.sampled_from(Link)) for pair in combinations(range(5), 2)}
+    return Topology(EIGHT[:5], matrix(5, lambda a, b: links.get((a, b)) or links.get((b, a)) or Link.SWITCH))
+
+
+@given(topologies(), st.sets(st.sampled_from(EIGHT[:5]), min_size=1), st.integers(1, 5))
+def test_no_other_choice_has_a_shorter_longest_link(topology: Topology, free: set[str], count: int) -> None:
+    found = topology.together(free, count)
+    assert (found is None) == (len(free) < count)
+    if found:
+        at = {gpu: n for n, gpu in enumerate(topology.cards)}
+        longest = [
+            max((topology.links[at[a]][at[b]] for a, b in combinations(chosen, 2)), default=Link.SWITCH)
+            for chosen in combinations(sorted(free), count)
+        ]
+        assert set(found[1]) <= free
+        assert found[0] == min(longest)
+
+
+def test_links_that_are_no_matrix_or_differ_by_direction_are_refused() -> None:
+    with pytest.raises(ValueError, match="the links of 2 cards are 2 rows of 2"):
+        Topology(("a", "b"), ((Link.SWITCH,),))
+    with pytest.raises(ValueError, match="the links of 2 cards are 2 rows of 2"):
+        Topology(("a", "b"), ((Link.SWITCH,), (Link.SWITCH,)))
+    with pytest.raises(ValueError, match="the same from both"):
+        Topology(("a", "b"), ((Link.SWITCH, Link.NUMA), (Link.SYSTEM, Link.SWITCH)))
