@@ -22,7 +22,7 @@ from broker.domain.placement.stranding import LeastStranded
 SEEDS, PROCESSES = 10, 2
 GOAL, LEAD_OVER_FGD = 95.4, 0.3
 # Two-sided 95 % of Student's t by the number of draws less one.
-T_95 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
+T_95: tuple[float, ...] = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
 OURS, FGD = "ours", "FGD, as published"
 RULES: dict[str, Callable[[], Rule] | None] = {
     "random": None,
@@ -41,7 +41,7 @@ def one(rule: str, seed: int) -> Outcome:
 
 def interval(values: list[float]) -> float:
     """Return half the 95 % interval of their mean."""
-    return T_95[len(values) - 2] * stdev(values) / len(values) ** 0.5
+    return float(T_95[len(values) - 2] * stdev(values) / len(values) ** 0.5)
 
 
 def table(outcomes: list[Outcome]) -> dict[str, float]:

@@ -7,6 +7,8 @@ from broker.domain.placement.fragments import Fragments
 from broker.domain.placement.rooms import WHOLE, Request, Room
 from broker.domain.placement.shared import Bid
 
+TRIES = 50  # by chance, before all nodes are looked at
+
 
 def ways(room: Room, request: Request) -> list[tuple[int, ...]]:
     """Return on which cards of a node a request may be held; cards with equal shares left count once."""
@@ -89,8 +91,13 @@ class Anywhere:
 
     def choose(self, rooms: list[Room], request: Request) -> tuple[int, tuple[int, ...]] | None:
         """Return a node and the cards on it."""
-        fitting = [node for node, room in enumerate(rooms) if room.fits(request)]
-        if not fitting:
-            return None
-        node = self._chance.choice(fitting)
+        for _ in range(TRIES):
+            node = self._chance.randrange(len(rooms))
+            if rooms[node].fits(request):
+                break
+        else:
+            fitting = [node for node, room in enumerate(rooms) if room.fits(request)]
+            if not fitting:
+                return None
+            node = self._chance.choice(fitting)
         return node, self._chance.choice(ways(rooms[node], request))

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import inf
 
 from broker.domain.placement.fragments import Fragments
 from broker.domain.placement.rooms import WHOLE, Request, Room
@@ -13,17 +14,18 @@ class Weights:
     """What weighs how much, in thousandths of a card."""
 
     left: float = 0.3  # a thousandth left on the card that part of is taken
-    stranded: float = 0.6  # a thousandth that there are no processors for
+    stranded: float = 0.6  # a thousandth that lacks processors or memory
     order: float = 2000.0  # the last node in the order of filling, against the first
 
 
 class LeastStranded:
     """The gradient of FGD, and what it does not see in time.
 
-    FGD counts a card as lost once no request fits there any more. Long before, a node has sold its processors
-    dearly: so many thousandths of its cards are stranded as lack processors when every card needs as many as
-    requests need for a card on average. And wherever fragments hardly differ, nodes are filled in one order that
-    never changes, all makes of them evenly: old holes see every request that comes, and are filled best.
+    FGD counts a card as lost once hardly a request fits there any more. Long before, others have taken the
+    processors or the memory that it needs to be sold: so many thousandths of a node's cards are stranded as
+    find none when each takes as many as requests take with a card on average. And wherever fragments hardly
+    differ, nodes are filled in one order that never changes, all makes of them evenly: old holes see every
+    request that comes, and are filled best.
     """
 
     def __init__(self, popular: Mapping[Request, float], weights: Weights | None = None) -> None:
@@ -32,9 +34,10 @@ class LeastStranded:
         self._fragments = Fragments(popular)
         takes = sum(request.takes * times for request, times in popular.items())
         cpu = sum(request.cpu * times for request, times in popular.items())
-        self._a_cpu = (
-            takes / cpu if cpu else float("inf")
-        )  # thousandths of cards asked for with one of a processor
+        memory = sum(request.memory * times for request, times in popular.items())
+        # Thousandths of cards that are asked for with one of a processor, and with one MiB.
+        self._a_cpu = takes / cpu if cpu else inf
+        self._a_mib = takes / memory if memory else inf
 
     def bid(self, room: Room, request: Request) -> Bid | None:
         """Return the best way to hold a request on a node, or None where it does not fit."""
@@ -43,8 +46,8 @@ class LeastStranded:
         weights, cpu = self._weights, room.cpu - request.cpu
         cost = weights.order * room.rank - self._fragments.of(room)
         cost += weights.stranded * (
-            max(0.0, room.free - request.takes - cpu * self._a_cpu)
-            - max(0.0, room.free - room.cpu * self._a_cpu)
+            self._stranded(room.free - request.takes, cpu, room.memory - request.memory)
+            - self._stranded(room.free, room.cpu, room.memory)
         )
         if not request.partial:
             cards = room.wholes(request.cards)
@@ -52,6 +55,11 @@ class LeastStranded:
             cost += sum([lost[left] for left in room.left]) - request.cards * lost[WHOLE]
             return Bid(cost, cards)
         return self._bid_for_part(room, request, cost)
+
+    def _stranded(self, free: int, cpu: int, memory: int) -> float:
+        """Return how many thousandths of cards are free beyond those that an average demand could use."""
+        # One more of each, so that the lack of what nobody asks for (nought times infinity) strands nothing.
+        return max(0.0, free - min((cpu + 1) * self._a_cpu, (memory + 1) * self._a_mib))
 
     def _bid_for_part(self, room: Room, request: Request, cost: float) -> Bid:
         cpu, share, weight = room.cpu - request.cpu, request.share, self._weights.left
