@@ -6,6 +6,7 @@ from typing import Protocol
 from bench.placing.cards import FULL, TABLE, WHOLE
 from bench.placing.workloads import Request
 from broker.domain.placement.buckets import Buckets
+from broker.domain.placement.minimum import Minimum
 from broker.domain.placement.ranks import Ranks
 from broker.domain.placement.tables import EMPTY
 
@@ -116,44 +117,26 @@ class Oracle:
 
     def __init__(self, nodes: Sequence[int]) -> None:
         self.cards, self.moves = len(nodes), 0
-        self.live = [0] * len(TABLE.profiles)
+        self.minimum = Minimum(TABLE)
         self.held: dict[int, Request] = {}
 
     def place(self, number: int, request: Request) -> bool:
-        self.live[request.profile] += request.count
-        if self.live[WHOLE] > self.cards or not could_fit(self.cards - self.live[WHOLE], *self.live[:WHOLE]):
-            self.live[request.profile] -= request.count
-            return False
+        self.hold(number, request)
+        if self.minimum.cards <= self.cards:
+            return True
+        self.release(number)
+        return False
+
+    def hold(self, number: int, request: Request) -> None:
+        """Take a request whether or not it fits."""
         self.held[number] = request
-        return True
+        for _ in range(request.count):
+            self.minimum.add(request.profile)
 
     def release(self, number: int) -> None:
         request = self.held.pop(number)
-        self.live[request.profile] -= request.count
+        for _ in range(request.count):
+            self.minimum.remove(request.profile)
 
     def active(self) -> int:
-        return fewest_cards(self.live)
-
-
-def could_fit(cards: int, n1: int, n120: int, n2: int, n3: int, n4: int) -> bool:
-    """Tell whether so many slices of each profile fit on so many cards."""
-    right = min(n3, cards)  # three slices waste nothing in the right half
-    left = n4 + n3 - right
-    if n4 > cards or left > cards:
-        return False
-    halves, rights = cards - left, cards - right
-    ends = min(
-        n120, rights
-    )  # the pair at the end of a card has one compute slice: double memory goes there first
-    pairs = 2 * halves + rights
-    others = n2 + n120 - ends
-    return others <= pairs and 2 * (pairs - others) + rights - ends >= n1
-
-
-def fewest_cards(live: Sequence[int]) -> int:
-    """Return the fewest cards that so many slices of each profile fit on."""
-    n1, n120, n2, n3, n4, whole = live
-    cards = max(n4, -(-(n3 + n4) // 2), (n1 + 2 * n120 + 2 * n2 + 4 * n3 + 4 * n4 - 1) // 8)
-    while not could_fit(cards, n1, n120, n2, n3, n4):
-        cards += 1
-    return whole + cards
+        return self.minimum.cards

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
 from bench.placing.cards import NAMES, WEIGHTS
-from bench.placing.fleets import Fleet, fewest_cards
+from bench.placing.fleets import Fleet, Oracle
 from bench.placing.workloads import Arrival
 
 WARM_UP = 0.3  # of the time until the last arrival
@@ -40,9 +40,9 @@ class Served:
 
 
 def serve(fleet: Fleet, arrivals: Sequence[Arrival], *, count_cards: bool = False) -> Served:
-    """Run the arrivals through a fleet; counting the fewest cards at every moment takes as long again."""
+    """Run the arrivals through a fleet; counting cards at every moment takes as long again."""
     served, ends = Served(), []
-    live, since, end = [0] * len(NAMES), arrivals[-1].at * WARM_UP, arrivals[-1].at
+    least, since, end = Oracle(()), arrivals[-1].at * WARM_UP, arrivals[-1].at
     before, active, fewest = since, 0, 0
 
     def pass_to(now: float) -> None:
@@ -58,15 +58,15 @@ def serve(fleet: Fleet, arrivals: Sequence[Arrival], *, count_cards: bool = Fals
             fleet.release(gone)
             if count_cards:
                 pass_to(then)
-                live[arrivals[gone].request.profile] -= arrivals[gone].request.count
-                active, fewest = fleet.active(), fewest_cards(live)
+                least.release(gone)
+                active, fewest = fleet.active(), least.active()
         taken = fleet.place(number, request)
         if taken:
             heappush(ends, (at + request.lifetime, number))
         if count_cards and taken:
             pass_to(at)
-            live[request.profile] += request.count
-            active, fewest = fleet.active(), fewest_cards(live)
+            least.hold(number, request)
+            active, fewest = fleet.active(), least.active()
         if at < since:
             continue
         time = request.count * request.lifetime

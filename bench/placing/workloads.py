@@ -2,7 +2,7 @@
 
 import csv
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from random import Random
@@ -97,26 +97,26 @@ def inflating(mix: str, cards: int, seed: int) -> list[Request]:
     return found
 
 
-def coming(mix: str, count: int, seed: int, cards_at_once: Callable[[list[float]], float]) -> list[Arrival]:
-    """Return requests that come at random at a steady rate.
+def coming(mix: str, count: int, seed: int, busy_for: Callable[[list[float]], float]) -> list[Arrival]:
+    """Return requests that come at random, so many in the time in which so many come on average.
 
-    `cards_at_once` says how many cards at once this much work by profile needs, packed as well as can be.
+    `busy_for` says how long the fleet has to do for so much work by profile at the load that is wanted.
     """
     chance = Random(f"online {mix} {seed}")
     draw = drawing(mix, chance, scheduled_only=True)
     requests = [draw() for _ in range(count)]
-    rate = 1 / cards_at_once(work(requests, count))
-    return list(timed(requests, rate, chance))
+    return timed(requests, busy_for(work(requests, count)), chance)
 
 
-def timed(requests: list[Request], rate: float, chance: Random) -> Iterator[Arrival]:
-    at = 0.0
-    for request in requests:
-        at += chance.expovariate(rate)
-        yield Arrival(at, request)
+def timed(requests: list[Request], apart: float, chance: Random, *, since: float = 0.0) -> list[Arrival]:
+    """Let requests come at random moments, on average so far apart; of a Poisson process whose count is known."""
+    moments = sorted(chance.random() for _ in requests)
+    return [
+        Arrival(since + at * apart * len(requests), each) for at, each in zip(moments, requests, strict=True)
+    ]
 
 
-def work(requests: list[Request], over: float) -> list[float]:
+def work(requests: Sequence[Request], over: float) -> list[float]:
     """Return by profile how many cards' seconds are asked for, divided by a time or a count."""
     found = [0.0] * len(NAMES)
     for request in requests:

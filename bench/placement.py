@@ -1,0 +1,173 @@
+"""Which card, which slice: every published way to choose beside ours, with bounds, on one set of requests.
+
+Tables for people go to standard error: means over the seeds with their 95 percent intervals, the gap to the oracle
+and to the best published policy. What they mean, and where ours stands, is in docs/placement.md.
+
+`python -m bench.placement small` takes two seeds each, for a look on a busy machine.
+"""
+
+import sys
+from collections.abc import Iterable
+from multiprocessing import get_context
+from statistics import mean
+from time import monotonic
+
+from bench.figures import Figures
+from bench.placing import drifting, exact, speed
+from bench.placing.experiments import FLUID, LOADS, Job, Results, run
+from bench.placing.policies import MOVING, ORACLE, OURS, PEERS, UNTOLD
+from bench.placing.report import Rows, table
+from bench.placing.workloads import MADE, MIXES
+
+PROCESSES = 2
+FILLING_SEEDS, ONLINE_SEEDS = 10, 4
+STILL = (*PEERS, UNTOLD, OURS)
+FILLED = {"openb C7": 97.1, "openb M8": 98.8, "uniform6": 97.4, "skew_small6": 94.3, "bimodal6": 98.9}
+FLEETS = (1_000, 10_000, 100_000)
+REPACKS, CONSOLIDATES = "bp+r", "bp+c"
+
+
+class Found:
+    """What every run came to, by job and then by policy and figure."""
+
+    def __init__(self, results: Iterable[tuple[Job, Results]]) -> None:
+        self.of = dict(sorted(results, key=lambda result: repr(result[0])))
+
+    def rows(self, names: Iterable[str], figure: str, *, what: str, load: float = 0.0) -> Rows:
+        """Return by policy and mix one value a seed."""
+        rows: Rows = {}
+        for name in names:
+            rows[name] = {}
+            for job, found in self.of.items():
+                if (job.what, job.load) == (what, load) and (name, figure) in found:
+                    rows[name][job.column] = [*rows[name].get(job.column, ()), found[name, figure]]
+        return rows
+
+    def mean(self, name: str, figure: str, *, what: str, mix: str, load: float = 0.0) -> float:
+        return mean(self.rows((name,), figure, what=what, load=load)[name][mix])
+
+    def ratio(self, name: str, other: str, figure: str, *, mix: str, load: float) -> float:
+        """Return the mean over the seeds of one policy's part of what another one reaches, in percent."""
+        rows = self.rows((name, other), figure, what="online", load=load)
+        return 100 * mean(a / b for a, b in zip(rows[name][mix], rows[other][mix], strict=True))
+
+
+def jobs(filling: int, online: int) -> list[Job]:
+    """Return everything to be run, the longest first."""
+    loaded = [
+        Job("online", mix, seed, load)
+        for load in sorted(LOADS, reverse=True)
+        for mix in MIXES
+        for seed in range(1, online + 1)
+    ]
+    flips = [
+        Job("drift", mix, seed, into=into) for mix, into in drifting.FLIPS for seed in range(1, online + 1)
+    ]
+    filled = [Job("inflate", mix, seed) for mix in MIXES for seed in range(1, filling + 1)]
+    return [*loaded, *flips, *filled]
+
+
+def filling(found: Found, figures: Figures) -> None:
+    for figure, title in (("full", "when all is asked for"), ("end", "at 130 %")):
+        rows = found.rows((*STILL, ORACLE, FLUID), figure, what="inflate")
+        table(f"Filling, percent of the compute slices given out {title}", rows, MIXES)
+    for mix, goal in FILLED.items():
+        reached = found.mean(OURS, "full", what="inflate", mix=mix)
+        figures.least(f"filled {mix}", reached, unit="%", at_least=goal)
+
+
+def loaded(found: Found, figures: Figures) -> None:
+    names = (*STILL, *MOVING, ORACLE)
+    for load in sorted(LOADS, reverse=True):
+        rows = found.rows((*names, FLUID), "time", what="online", load=load)
+        table(f"Load {load}, percent of the GPU-time asked for that is accepted", rows, MIXES)
+    rows = found.rows(names, "whole", what="online", load=1.1)
+    table("Load 1.1, percent of the GPU-time of whole cards that is accepted", rows, MIXES)
+    rows = found.rows(names, "gangs", what="online", load=1.1)
+    table("Load 1.1, percent of the gangs that are accepted", rows, MIXES[:2])
+    for load in LOADS:
+        rows = found.rows(MOVING, "moves", what="online", load=load)
+        table(f"Load {load}, moves per 1,000 leases", rows, MIXES, gaps=False)
+    rows = found.rows(names, "surplus", what="online", load=0.7)
+    table("Load 0.7, active cards as a multiple of the exact minimum", rows, MIXES, gaps=False)
+    without_moves(found, figures)
+    with_moves(found, figures)
+
+
+def without_moves(found: Found, figures: Figures) -> None:
+    for mix in MADE:
+        time = found.mean(OURS, "time", what="online", mix=mix, load=1.1)
+        figures.least(f"load 1.1 {mix}", time, unit="%", at_least=86.5)
+        surplus = found.mean(OURS, "surplus", what="online", mix=mix, load=0.7)
+        figures.most(f"load 0.7 cards {mix}", surplus, unit="x minimum", at_most=1.065)
+
+
+def with_moves(found: Found, figures: Figures) -> None:
+    for mix in MADE:
+        for load, least, most in ((1.1, 88.6, 115), (0.9, 99.85, 5)):
+            time = found.mean(REPACKS, "time", what="online", mix=mix, load=load)
+            moves = found.mean(REPACKS, "moves", what="online", mix=mix, load=load)
+            figures.least(f"load {load} {mix}, moving", time, unit="%", at_least=least)
+            figures.most(f"load {load} {mix}, moves", moves, unit="per 1,000", at_most=most)
+        share = found.ratio(REPACKS, ORACLE, "time", mix=mix, load=1.1)
+        figures.least(f"load 1.1 {mix}, moving, of the oracle", share, unit="%", at_least=99)
+        surplus = found.mean(CONSOLIDATES, "surplus", what="online", mix=mix, load=0.7)
+        moves = found.mean(CONSOLIDATES, "moves", what="online", mix=mix, load=0.7)
+        figures.most(f"load 0.7 cards {mix}, moving", surplus, unit="x minimum", at_most=1.03)
+        figures.most(f"load 0.7 {mix}, moves", moves, unit="per 1,000", at_most=90)
+    whole = found.mean(REPACKS, "whole", what="online", mix="skew_small6", load=1.1)
+    figures.least("load 1.1 skew_small6, whole cards", whole, unit="%", at_least=70)
+    gangs = found.mean(REPACKS, "gangs", what="online", mix="openb C7", load=1.1)
+    figures.least("load 1.1 openb C7, gangs", gangs, unit="%", at_least=65)
+    time = found.mean(REPACKS, "time", what="online", mix="openb C7", load=1.1)
+    figures.least("load 1.1 openb C7, GPU-time", time, unit="%", at_least=87.5)
+
+
+def flipped(found: Found, figures: Figures) -> None:
+    names = (drifting.KNOWS, drifting.LEARNS, drifting.STALE, drifting.UNTOLD)
+    rows, columns = found.rows(names, "time", what="drift"), [" > ".join(flip) for flip in drifting.FLIPS]
+    table("The mix flips half-way, load 1.1, percent of the GPU-time accepted", rows, columns, gaps=False)
+    for column in columns:
+        lost = mean(rows[drifting.KNOWS][column]) - mean(rows[drifting.LEARNS][column])
+        figures.most(f"lost when the mix flips, {column}", lost, unit="points", at_most=0.5)
+
+
+def closed_form(figures: Figures) -> None:
+    wrong = list(exact.differing())
+    for counts, named, cards in wrong[:5]:
+        print(f"{counts}: {cards} cards are needed, the closed form says {named}", file=sys.stderr)
+    figures.most(
+        "closed form differs from a search of all multisets", len(wrong), unit="multisets", at_most=0
+    )
+
+
+def fast(figures: Figures) -> None:
+    for cards in FLEETS:
+        its = speed.speed_of(cards)
+        print(
+            f"{cards:>7,} cards, {its.live:,} leases, {its.full:.1f} % full: p50 {its.p50_us:.2f} µs, p99 "
+            f"{its.p99_us:.2f} µs, {its.pairs_per_s:,.0f} pairs/s; a scan of all cards {its.scan_us:,.0f} µs",
+            file=sys.stderr,
+        )
+    figures.most("decision p50 at 100,000 cards", its.p50_us, unit="µs", at_most=3)
+    figures.most("decision p99 at 100,000 cards", its.p99_us, unit="µs", at_most=10)
+    figures.least("place and release at 100,000 cards", its.pairs_per_s, unit="pairs/s", at_least=200_000)
+    figures.most("rebuild from 700,000 allocations", speed.rebuilding_s(700_000), unit="s", at_most=5)
+
+
+def main() -> None:
+    figures, began = Figures("placement"), monotonic()
+    few = sys.argv[1:] == ["small"]
+    fast(figures)  # first, while nothing else runs
+    closed_form(figures)
+    with get_context("fork").Pool(PROCESSES) as pool:
+        found = Found(pool.imap_unordered(run, jobs(2, 2) if few else jobs(FILLING_SEEDS, ONLINE_SEEDS)))
+    filling(found, figures)
+    loaded(found, figures)
+    flipped(found, figures)
+    print(f"\n{monotonic() - began:.0f} s in all", file=sys.stderr)
+    figures.leave()
+
+
+if __name__ == "__main__":
+    main()

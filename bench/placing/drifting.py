@@ -1,0 +1,96 @@
+"""The mix flips half-way: what prices lose that only learn of it from what is asked for, or never do."""
+
+from collections.abc import Callable, Sequence
+from random import Random
+
+from bench.placing import workloads
+from bench.placing.cards import MODEL, NAMES, PROFILES, TABLE
+from bench.placing.covering import cards_for
+from bench.placing.fleets import Bucketed, Fleet
+from bench.placing.online import serve
+from bench.placing.policies import untold
+from bench.placing.workloads import Arrival, Request
+from broker.domain.placement import prices
+from broker.domain.placement.buckets import Buckets
+from broker.domain.placement.ranks import Ranks, ranked
+from broker.domain.placement.rules import bid_price
+
+HALF, LOAD, CARDS = 8_000, 1.1, workloads.spread({8: 32})
+EVERY = 250  # requests between two looks at the prices
+FADES = 0.998  # of what a request counts for with each one after it
+DRAWS = 12
+FLIPS = (
+    ("skew_small6", "bimodal6"),
+    ("bimodal6", "skew_small6"),
+    ("openb C7", "uniform6"),
+    ("uniform6", "openb C7"),
+)
+KNOWS, LEARNS, STALE, UNTOLD = "told of it", "learns", "told before", "never told"
+
+
+class Repriced(Bucketed):
+    """A fleet whose ranks are made anew every so many requests."""
+
+    def __init__(
+        self, rank: Callable[[Sequence[float]], Ranks], teller: Callable[[int, Request], Sequence[float]]
+    ):
+        self.rank, self.teller, self.known = rank, teller, list(teller(0, Request(0, 1, 1.0)))
+        super().__init__(rank(self.known), CARDS)
+
+    def place(self, number: int, request: Request) -> bool:
+        told = self.teller(number, request)
+        if number % EVERY == 0 and list(told) != self.known:
+            self.known = list(told)
+            self.buckets = Buckets(self.rank(self.known), CARDS, self.buckets.state)
+        return super().place(number, request)
+
+
+def drift(before: str, after: str, seed: int) -> dict[str, float]:
+    """Return the GPU-time accepted by prices that know, that learn and that stay as they were."""
+    arrivals = flipping(before, after, seed)
+    chance = Random(f"drift prices {seed}").random
+
+    def rank(demand: Sequence[float]) -> Ranks:
+        told = prices.duals(PROFILES, MODEL.grid, demand, chance=chance, draws=DRAWS, compute=MODEL.compute)
+        return ranked(TABLE, bid_price(TABLE, told, [each / sum(demand) for each in demand]))
+
+    halves = [demand_of(before), demand_of(after)]
+    tellers = {
+        KNOWS: lambda number, _: halves[number >= HALF],
+        LEARNS: Learner(halves[0]),
+        STALE: lambda number, _: halves[0],
+    }
+    fleets: dict[str, Fleet] = {name: Repriced(rank, teller) for name, teller in tellers.items()}
+    fleets[UNTOLD] = Bucketed(ranked(TABLE, untold()), CARDS)
+    return {name: 100 * serve(fleet, arrivals).gpu_time for name, fleet in fleets.items()}
+
+
+class Learner:
+    """Knows the mix at the beginning and then only what is asked for, the longer ago the less."""
+
+    def __init__(self, demand: Sequence[float]) -> None:
+        self.seen = [each / sum(demand) / (1 - FADES) for each in demand]
+
+    def __call__(self, number: int, request: Request) -> Sequence[float]:
+        self.seen = [each * FADES for each in self.seen]
+        self.seen[request.profile] += request.count
+        return self.seen
+
+
+def demand_of(mix: str) -> list[float]:
+    """Return how often each profile is asked for."""
+    if mix in workloads.MADE:
+        return [float(each) for each in workloads.MADE[mix]]
+    return workloads.asked_for([each.request for each in workloads.openb(mix) if each.request.count == 1])
+
+
+def flipping(before: str, after: str, seed: int) -> list[Arrival]:
+    """Return requests of two mixes, one after the other; lifetimes are alike, so that the mix alone flips."""
+    chance, since, found = Random(f"drift {before} {after} {seed}"), 0.0, []
+    for mix in (before, after):
+        drawn = chance.choices(range(len(NAMES)), demand_of(mix), k=HALF)
+        requests = [Request(profile, 1, chance.expovariate(1.0)) for profile in drawn]
+        apart = cards_for(workloads.work(requests, HALF)) / (LOAD * len(CARDS))
+        found += workloads.timed(requests, apart, chance, since=since)
+        since += apart * HALF
+    return found

@@ -1,0 +1,53 @@
+"""Every policy that is compared, by the name it has in the tables."""
+
+from collections.abc import Callable, Sequence
+from random import Random
+
+from bench.placing import rules
+from bench.placing.cards import MODEL, PROFILES, TABLE
+from bench.placing.fleets import Bucketed, FirstFit, Fleet, Oracle
+from bench.placing.moving import Freedom, Moved
+from broker.domain.placement import prices
+from broker.domain.placement.ranks import Rule, ranked
+from broker.domain.placement.rules import bid_price
+
+ORACLE, OURS, UNTOLD = "oracle", "bp", "bp untold"
+PEERS = ("mcc", "ff_nv", "ff_hami", "bf", "mfi", "fgd", "fgdb", "pvb")
+MOVING = {
+    "bp+r": Freedom(on_a_miss=True, on_a_release=False),
+    "bp+c": Freedom(on_a_miss=False, on_a_release=True),
+}
+Make = Callable[[Sequence[int]], Fleet]
+
+
+def policies(forecast: Sequence[float], seed: int) -> dict[str, Make]:
+    """Return what makes a fleet of each policy, for those that want a forecast by profile with this one."""
+    popularity = [each / sum(forecast) for each in forecast]
+    chance = Random(f"prices {seed}").random
+    told = prices.duals(PROFILES, MODEL.grid, forecast, chance=chance, compute=MODEL.compute)
+    by_rule: dict[str, Rule] = {
+        "mcc": rules.most_legal,
+        "bf": rules.best_fit,
+        "mfi": rules.least_blocked,
+        "fgd": rules.fgd(popularity),
+        "fgdb": rules.fgd(popularity, fullest=True),
+        "pvb": rules.compute_value(popularity),
+        UNTOLD: untold(),
+        OURS: bid_price(TABLE, told, popularity),
+    }
+    found: dict[str, Make] = {
+        "ff_nv": lambda nodes: FirstFit(ranked(TABLE, rules.in_vendor_order), nodes),
+        "ff_hami": lambda nodes: FirstFit(ranked(TABLE, rules.in_hami_order), nodes),
+        ORACLE: Oracle,
+    }
+    for name, rule in by_rule.items():
+        found[name] = lambda nodes, rule=rule: Bucketed(ranked(TABLE, rule), nodes)
+    ranks = ranked(TABLE, by_rule[OURS])
+    for name, freedom in MOVING.items():
+        found[name] = lambda nodes, freedom=freedom: Moved(ranks, nodes, freedom)
+    return found
+
+
+def untold() -> Rule:
+    """Return our rule with the prices that need no forecast."""
+    return bid_price(TABLE, prices.default(PROFILES, MODEL.grid, MODEL.compute))

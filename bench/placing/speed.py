@@ -1,0 +1,106 @@
+"""How long one decision takes, whatever the size of the fleet, beside a scan of all its cards."""
+
+import gc
+from dataclasses import dataclass
+from random import Random
+from statistics import quantiles
+from time import perf_counter, perf_counter_ns
+
+from bench.placing.cards import MODEL, ONE, PROFILES, TABLE
+from bench.placing.workloads import MADE, spread
+from broker.domain.placement import prices
+from broker.domain.placement.buckets import Buckets
+from broker.domain.placement.ranks import Ranks
+from broker.domain.placement.rules import ranks_by_price
+from broker.domain.placement.tables import NOWHERE
+
+MIX, ROUNDS, SCANS = "skew_small6", 60_000, 40
+Held = tuple[int, int, int]  # card, profile, first unit
+
+
+@dataclass(frozen=True)
+class Speed:
+    """Of one fleet, full as it is after more was asked for than fits."""
+
+    cards: int
+    live: int
+    full: float  # percent of the units
+    p50_us: float
+    p99_us: float
+    pairs_per_s: float
+    scan_us: float
+
+
+def ranks() -> Ranks:
+    return ranks_by_price(PROFILES, MODEL.grid, prices.default(PROFILES, MODEL.grid, MODEL.compute))
+
+
+def speed_of(cards: int, seed: int = 1) -> Speed:
+    """Fill a fleet, then time what is placed after one random lease has gone, one after the other."""
+    chance = Random(seed)
+    buckets = Buckets(ranks(), spread({8: cards // 8}))
+    live = filled(buckets, chance.choices(range(len(PROFILES)), MADE[MIX], k=33 * cards // 10))
+    full = 100 * (1 - sum(TABLE.free(state) for state in buckets.state) / (MODEL.grid * cards))
+    count = len(live)
+    gc.freeze()  # what is there already is not looked at again and again
+    took = sorted(timed(buckets, live, chance))
+    pairs = pairs_per_second(buckets, live, chance)
+    gc.unfreeze()
+    parts = quantiles(took, n=100)
+    return Speed(cards, count, full, parts[49] / 1e3, parts[98] / 1e3, pairs, scan_us(buckets, chance))
+
+
+def filled(buckets: Buckets, wanted: list[int]) -> list[Held]:
+    found = []
+    for profile in wanted:
+        if seat := buckets.place(profile):
+            found.append((seat[0], profile, seat[1]))
+    return found
+
+
+def timed(buckets: Buckets, live: list[Held], chance: Random) -> list[int]:
+    """Return the nanoseconds that each of the placements took."""
+    took = []
+    for profile in chance.choices(range(len(PROFILES)), MADE[MIX], k=ROUNDS):
+        at = int(chance.random() * len(live))
+        live[at], live[-1] = live[-1], live[at]
+        buckets.release(*live.pop())
+        began = perf_counter_ns()
+        seat = buckets.place(profile)
+        took.append(perf_counter_ns() - began)
+        if seat:
+            live.append((seat[0], profile, seat[1]))
+    return took
+
+
+def pairs_per_second(buckets: Buckets, live: list[Held], chance: Random) -> float:
+    """Return how often a second one lease goes and one of the same profile is placed."""
+    gone = [live[at] for at in chance.sample(range(len(live)), min(ROUNDS, len(live)))]
+    place, release = buckets.place, buckets.release
+    began = perf_counter()
+    for card, profile, start in gone:
+        release(card, profile, start)
+        place(profile)
+    return len(gone) / (perf_counter() - began)
+
+
+def scan_us(buckets: Buckets, chance: Random) -> float:
+    """Return the time of the same decision by looking at every card, the way it is done without buckets."""
+    began = perf_counter()
+    for profile in chance.choices(range(len(PROFILES)), MADE[MIX], k=SCANS):
+        bit, state = buckets.ranks.bit[profile], buckets.state
+        min(range(len(state)), key=lambda card: bit[state[card]] or 1 << 400)
+    return 1e6 * (perf_counter() - began) / SCANS
+
+
+def rebuilding_s(allocations: int) -> float:
+    """Return how long it takes to build the buckets from so many allocations, all of the smallest slice."""
+    each = sum(1 for after in TABLE.put[ONE].values() if after[0] != NOWHERE)
+    held = [(n // each, ONE, n % each) for n in range(allocations)]
+    Random(1).shuffle(held)
+    nodes, order = spread({8: -(-allocations // (8 * each))}), ranks()
+    began = perf_counter()
+    buckets = Buckets(order, nodes)
+    for card, profile, start in held:
+        buckets.hold(card, profile, start)
+    return perf_counter() - began
