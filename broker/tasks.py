@@ -3,6 +3,8 @@
 from broker.services import examining, knocking, orphans, reconcile
 from broker.services.layouts import planning, stepping
 from broker.services.leases import leaving, placing
+from broker.services.moving import proposing
+from broker.services.moving import stepping as moving
 from broker.services.volumes import keeping
 from ports import clock, doorbell
 from ports.doorbell import answering
@@ -47,9 +49,10 @@ def volume(volume_id: str, tenant_id: str) -> None:
 
 @answering("broker.sweep")
 def sweep() -> None:
-    """Repeat whatever hint was lost: every lease, volume and change of a layout that is due, every queue."""
+    """Repeat whatever hint was lost: every lease, volume, change of a layout and plan that is due, every queue."""
     now = clock.now()
-    for hint in (*reconcile.due(now=now), *stepping.due(now=now), *keeping.due(now=now)):
+    layouts_and_plans = (*stepping.due(now=now), *moving.due(now=now))
+    for hint in (*reconcile.due(now=now), *layouts_and_plans, *keeping.due(now=now)):
         doorbell.send(*hint)
 
 
@@ -74,3 +77,13 @@ def recut(change_id: str) -> None:
 @answering("broker.plan_layouts")
 def plan_layouts(cluster_id: str) -> None:
     planning.carry_out(cluster_id, now=clock.now())
+
+
+@answering("broker.move")
+def move(plan_id: str) -> None:
+    moving.step(plan_id, now=clock.now())
+
+
+@answering("broker.plan_moves")
+def plan_moves(cluster_id: str) -> None:
+    proposing.propose(cluster_id, now=clock.now())

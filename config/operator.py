@@ -105,6 +105,11 @@ class Operator(BaseSettings):
     provision_timeout_s: int = Field(
         default=600, description="A lease not active this long after placement ends as provision_timeout."
     )
+    move_notice_s: int = Field(
+        default=900,
+        ge=0,
+        description="How long tenants are told before a lease of theirs is moved that may be.",
+    )
     currency: str = Field(default="EUR", description="The currency of new tenants, an ISO 4217 code.")
 
     oidc_name: str = Field(default="", description="The name on the button, for example the company's.")

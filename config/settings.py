@@ -296,5 +296,6 @@ NEW_TENANT_UNITS = operator.new_tenant_units
 NEW_TENANT_STORAGE_GIB = operator.new_tenant_storage_gib
 MAX_LEASE_HOURS = operator.max_lease_hours
 PROVISION_TIMEOUT_S = operator.provision_timeout_s
+MOVE_NOTICE_S = operator.move_notice_s
 CURRENCY = operator.currency
 DATA_DIR = operator.data_dir

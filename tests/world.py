@@ -25,6 +25,8 @@ from broker.services.inventory import Rack
 from broker.services.layouts import planning, stepping
 from broker.services.leases import ending, leaving, placing, stopping
 from broker.services.leases.request import Wanted, request
+from broker.services.moving import proposing
+from broker.services.moving import stepping as moving
 from broker.services.volumes import keeping
 from ports import clock, doorbell, ids
 from tenants.domain.roles import Role
@@ -174,7 +176,8 @@ class Life:
 
     def sweep(self) -> None:
         """Do what the beat would have done now."""
-        for hint in (*reconcile.due(now=self.now), *stepping.due(now=self.now), *keeping.due(now=self.now)):
+        plans = (*stepping.due(now=self.now), *moving.due(now=self.now))
+        for hint in (*reconcile.due(now=self.now), *plans, *keeping.due(now=self.now)):
             work(*hint, now=self.now)
         self.run()
 
@@ -249,6 +252,10 @@ def work(task: str, subject: str, tenant_id: str, *, now: datetime) -> None:
         planning.carry_out(subject, now=now)
     elif task == "broker.recut":
         stepping.step(subject, now=now)
+    elif task == "broker.plan_moves":
+        proposing.propose(subject, now=now)
+    elif task == "broker.move":
+        moving.step(subject, now=now)
     elif task == "broker.orphans":
         orphans.remove_in(subject, now=now)
     elif task == "broker.sweep_all":

@@ -12,6 +12,7 @@ from broker.models.inventory import (
 )
 from broker.models.layouts import LayoutChange, LayoutStep
 from broker.models.leases import Lease, StaleLease
+from broker.models.moves import Move, MoveEntry, MovePlan
 from broker.models.offerings import Offering, OfferingState
 from broker.models.orphans import Installation, Orphan, our_mark
 from broker.models.simulated import SimulatedNode, SimulatedPod, SimulatedVolume
@@ -34,6 +35,9 @@ __all__ = [
     "LayoutPolicy",
     "LayoutStep",
     "Lease",
+    "Move",
+    "MoveEntry",
+    "MovePlan",
     "Node",
     "NodeState",
     "Offering",

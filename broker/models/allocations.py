@@ -26,6 +26,8 @@ class Allocation(TenantOwned):
     held_at = models.DateTimeField()  # the database puts it off until whoever was there before had left
     # Its lease went on without it: the place stays taken until its cluster proves that nothing of it is left there.
     leaving_since = models.DateTimeField(null=True)
+    # Held beside the place its lease is at: the next one before a move, and the last one until the move is done.
+    for_move = models.BooleanField(default=False, db_default=False)
     released_at = models.DateTimeField(null=True)
 
     class Meta:

@@ -37,5 +37,13 @@ def layout_change_id() -> str:
     return ids.new("lch")
 
 
+def move_plan_id() -> str:
+    return ids.new("mpl")
+
+
+def move_id() -> str:
+    return ids.new("mov")
+
+
 def installation_id() -> str:
     return ids.new("ins")

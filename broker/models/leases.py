@@ -54,6 +54,9 @@ class Lease(TenantOwned):
     volume = models.ForeignKey(
         Volume, on_delete=models.PROTECT, null=True, db_index=False, related_name="leases"
     )
+    movable = models.BooleanField(
+        default=False, db_default=False
+    )  # we may stop it and start it on another card
     tags = models.JSONField(default=dict)
 
     state = models.CharField(max_length=12, default=LeaseState.REQUESTED.value)

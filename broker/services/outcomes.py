@@ -15,6 +15,7 @@ from broker.provisioners.base import Observation, Seen
 from broker.services import vanishing
 from broker.services.layouts import stepping
 from broker.services.leases import ending, growing, leaving, stopping
+from broker.services.moving import crossing
 from broker.services.volumes import mounting
 from ports import doorbell
 
@@ -32,6 +33,10 @@ def apply(lease: Lease, observation: Observation, now: datetime) -> None:
     match S(lease.state), observation.seen:
         case S.PROVISIONING, Seen.READY:
             activate(lease, observation, now)
+        case S.PROVISIONING, seen if _will_not(lease, seen, observation, now) and crossing.go_back(
+            lease, why=observation.text or "not ready in time", now=now
+        ):
+            pass
         case S.PROVISIONING, Seen.REFUSED:
             ending.release(lease, reason=EndReason.SPEC_REFUSED, now=now, cause=observation.text)
         case S.PROVISIONING, Seen.LOST:
@@ -44,12 +49,13 @@ def apply(lease: Lease, observation: Observation, now: datetime) -> None:
             ending.release(
                 lease, reason=EndReason.BY_TENANT, now=now, at=observation.last_seen, cause=observation.text
             )
-        case S.PROVISIONING, _ if now - lease.at > timedelta(seconds=settings.PROVISION_TIMEOUT_S):
+        case S.PROVISIONING, _ if _takes_too_long(lease, now):
             give_up(lease, f"not ready within {settings.PROVISION_TIMEOUT_S} s: {observation.text}", now)
         case S.RELEASING, Seen.GONE:
             ending.finish(lease, now=now)
         case S.STOPPING, Seen.GONE:  # and nothing else: what is not proven gone may still write to its volume
-            stopping.rest(lease, now=now)
+            if not crossing.cross(lease, now=now):
+                stopping.rest(lease, now=now)
         case S.RELEASING, Seen.LOST if lease.volume_id is None and now - lease.at > LOST_AFTER:
             ending.finish(lease, now=now)
         case S.ACTIVE, Seen.PENDING if observation.runs and not ending.is_over(lease, now):
@@ -70,6 +76,17 @@ def apply(lease: Lease, observation: Observation, now: datetime) -> None:
             ending.release(lease, reason=EndReason.DEVICE_LOST, now=now, at=since, cause=cause)
         case _:
             look_again(lease, observation, now)
+
+
+def _will_not(lease: Lease, seen: Seen, observation: Observation, now: datetime) -> bool:
+    """Tell whether a lease that is being made will not come to be where it was placed."""
+    if seen in (Seen.REFUSED, Seen.LOST) or _never_answered(lease, observation, now):
+        return True
+    return seen in (Seen.PENDING, Seen.GONE) and _takes_too_long(lease, now)
+
+
+def _takes_too_long(lease: Lease, now: datetime) -> bool:
+    return now - lease.at > timedelta(seconds=settings.PROVISION_TIMEOUT_S)
 
 
 def _never_answered(lease: Lease, observation: Observation, now: datetime) -> bool:
@@ -106,6 +123,7 @@ def activate(lease: Lease, observation: Observation, now: datetime) -> None:
         tries=0,
     )
     mounting.in_use(lease, now=now)
+    crossing.land(lease, now=now)
     growing.ring_at(ends_at, lease, now=now)
 
 

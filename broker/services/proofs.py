@@ -63,11 +63,13 @@ CLAIMS = (
     ),
     Claim(
         "no place without a lease",
-        "Every place that is held belongs to the present generation of a lease that holds capacity, or is being left.",
+        "Every place that is held belongs to the present generation of a lease that holds capacity, or to its move,"
+        " or is being left.",
         f"""
         SELECT a.id FROM broker_allocation a JOIN broker_lease l ON l.id = a.lease_id
          WHERE a.released_at IS NULL AND a.leaving_since IS NULL
-           AND (l.state NOT IN {HELD} OR a.generation <> l.generation)
+           AND (l.state NOT IN {HELD} OR a.generation <> l.generation AND NOT (a.for_move AND EXISTS (
+                 SELECT FROM broker_move m WHERE m.lease_id = l.id AND m.state = 'moving')))
         """,
     ),
     Claim(

@@ -31,7 +31,7 @@ def evict_all(node: Node, *, why: str, actor: Actor, now: datetime) -> list[Leas
     """End every lease that has its place on a node, and return them; one that went on elsewhere is not there."""
     cause = reason(why)
     with as_staff():
-        held = Allocation.objects.filter(gpu__node=node, released_at=None, leaving_since=None)
+        held = Allocation.objects.filter(gpu__node=node, released_at=None, leaving_since=None, for_move=False)
         running = held.filter(lease__state__in=[s.value for s in HOLDS_CAPACITY - {LeaseState.RELEASING}])
         rows = sorted(set(running.values_list("lease_id", "tenant_id")))
     ended = []

@@ -56,6 +56,7 @@ class Wanted:
     env: dict[str, str] = field(default_factory=dict)
     ssh_keys: Sequence[str] = ()
     volume: str = ""  # the id of one that no other lease has; empty: what it writes goes with it
+    movable: bool = False  # we may stop it and start it on another card, after notice
     tags: dict[str, str] = field(default_factory=dict)
 
 
@@ -94,6 +95,7 @@ def build(
         env=dict(wanted.env),
         ssh_keys=list(wanted.ssh_keys),
         volume=volume,
+        movable=wanted.movable,
         tags=wanted.tags,
         max_duration_s=wanted.max_duration_s,
         end_date=wanted.end_date,

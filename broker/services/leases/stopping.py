@@ -18,6 +18,7 @@ from broker.services.leases.ending import (
     used_unit_seconds,
 )
 from broker.services.leases.request import MIN_DURATION_S, OfferingRetired
+from broker.services.moving import crossing
 from ports import doorbell
 from tenants.services import audit
 from tenants.services.actors import Actor
@@ -52,6 +53,7 @@ def stop(lease: Lease, *, actor: Actor, now: datetime) -> None:
     """
     for _ in range(TRIES):
         if lease.state in (LeaseState.STOPPING, LeaseState.STOPPED):
+            crossing.call_off(lease, why="stopped by its tenant while it was moved", now=now)
             return
         _may_stop(lease, now)
         try:
@@ -75,6 +77,13 @@ def _may_stop(lease: Lease, now: datetime) -> None:
 
 
 def _stop(lease: Lease, *, actor: Actor, now: datetime) -> None:
+    cause = "stopped by the tenant; its volume is kept"
+    pause(lease, reason=EndReason.BY_TENANT, cause=cause, actor=actor, now=now)
+    _record("lease.stop", lease, actor=actor, now=now)
+
+
+def pause(lease: Lease, *, reason: EndReason, cause: str, actor: Actor, now: datetime) -> None:
+    """End the charging of an active lease and have it taken off its card; what comes then is for others to say."""
     ended = min(own_ends.seen(lease) or now, now)  # it may have ended by itself before
     at = max(last_moment(lease, ended).replace(microsecond=0), lease.at)  # as the ledger will have it
     since = (lease.active_at or at).replace(microsecond=0)
@@ -82,8 +91,8 @@ def _stop(lease: Lease, *, actor: Actor, now: datetime) -> None:
         LeaseState.STOPPING,
         now=at,
         actor=actor,
-        reason=EndReason.BY_TENANT,
-        cause="stopped by the tenant; its volume is kept",
+        reason=reason,
+        cause=cause,
         spent_s=lease.spent_s + int((at - since).total_seconds()),
         active_at=None,
         ends_at=None,
@@ -91,7 +100,6 @@ def _stop(lease: Lease, *, actor: Actor, now: datetime) -> None:
         due_at=now + timedelta(seconds=10),
         progress={},
     )
-    _record("lease.stop", lease, actor=actor, now=now)
     doorbell.ring("broker.step", lease.pk, tenant_id=lease.tenant_id, now=now)
 
 

@@ -5,6 +5,8 @@ from datetime import datetime
 from broker.domain.states import Condition, LeaseState
 from broker.models import Lease, StaleLease
 
+CAUSE = "metering tick"
+
 
 def tick(lease: Lease, *, at: datetime) -> bool:
     """Close the open segment of an active lease at `at` and begin the next; False when there is nothing to do.
@@ -18,7 +20,7 @@ def tick(lease: Lease, *, at: datetime) -> bool:
     if lease.seen_at is None or lease.seen_at < certain:
         return False
     try:
-        lease.move(LeaseState.ACTIVE, now=certain, cause="metering tick")
+        lease.move(LeaseState.ACTIVE, now=certain, cause=CAUSE)
     except StaleLease:
         return False
     return True

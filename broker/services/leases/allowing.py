@@ -1,0 +1,57 @@
+"""Whether a lease may be moved to another card: its tenant says so, and may take it back until a move begins."""
+
+from datetime import datetime
+
+from django.db import transaction
+from django.db.models import F
+
+from broker.domain.moves import BEGUN, PROMISED
+from broker.models import Lease, Move
+from broker.services.leases.ending import AlreadyOver
+from broker.services.leases.growing import ENDED
+from tenants.services import audit
+from tenants.services.actors import Actor
+from tenants.services.refusals import Refused
+
+
+class BeingMoved(Refused):
+    code, status, title = "being-moved", 409, "This lease is being moved just now"
+
+
+@transaction.atomic
+def allow_moves(lease: Lease, movable: bool, *, actor: Actor, now: datetime) -> Lease:
+    """Let a lease be moved, or no longer; one that its tenant was told of but has not begun is then called off."""
+    lease = (
+        Lease.objects.select_for_update(of=("self",)).select_related("offering", "project").get(pk=lease.pk)
+    )
+    if lease.movable == movable:
+        return lease
+    if lease.state in ENDED:
+        raise AlreadyOver(f"{lease.name} is {lease.state}; it goes nowhere.", fix="Launch a new one.")
+    if not movable and (move := open_move(lease)) and move.state in BEGUN:
+        raise BeingMoved(
+            f"{lease.name} is on its way to another card.",
+            fix="Wait until it is active; that takes a moment.",
+        )
+    lease.movable = movable
+    lease.version = F("version") + 1
+    lease.save(update_fields=["movable", "version"])
+    lease.refresh_from_db(fields=["version"])
+    audit.record(
+        "lease.movable",
+        actor=actor,
+        now=now,
+        tenant_id=lease.tenant_id,
+        subject_id=lease.pk,
+        subject_label=lease.name,
+        after=movable,
+    )
+    return lease
+
+
+def open_move(lease: Lease) -> Move | None:
+    """Return the move that a lease's tenant was told of and that is not over."""
+    if not lease.movable:
+        return None
+    states = [state.value for state in PROMISED]
+    return Move.objects.filter(lease=lease, state__in=states).first()
