@@ -127,6 +127,7 @@ OPS_NAV: Plan = (
             ("control-room", "Control room", "map-2"),
             ("ops-clusters", "Clusters and nodes", "server-2"),
             ("ops-cards", "Cards", "cpu"),
+            ("ops-plans", "Plans", "arrows-split-2"),
             ("ops-offerings", "Offerings", "tag"),
         ),
     ),

@@ -61,6 +61,14 @@ SHAPES = {
     "cancelling": Shape("stopping", "work"),
     "done": Shape("active", "ok"),
     "cancelled": Shape("void", "gone"),
+    # plans of moves, and moves
+    "proposed": Shape("requested", "wait"),
+    "accepted": Shape("requested", "work"),
+    "running": Shape("provisioning", "work"),
+    "noticed": Shape("requested", "work"),
+    "moving": Shape("provisioning", "work"),
+    "returning": Shape("stopping", "work"),
+    "undone": Shape("void", "gone"),
     # people, tokens, invitations, offers
     "live": Shape("active", "ok"),
     "invited": Shape("requested", "wait"),

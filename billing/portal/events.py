@@ -10,6 +10,7 @@ from billing.models import Invoice
 from billing.portal.pages import Scope
 from broker.domain.states import EndReason, LeaseState
 from broker.models import Lease, Transition
+from broker.services.leases import ticks
 
 SHOWN = 7
 READ = 60  # enough to find so many that are worth telling
@@ -89,6 +90,12 @@ def tell(step: Transition) -> str:
     match S(step.after):
         case S.QUEUED if step.before == S.REQUESTED:
             return f"asked for by {by}"
+        case S.ACTIVE if step.before == S.ACTIVE and step.cause != ticks.CAUSE:
+            return step.cause
+        case S.STOPPING if step.reason == EndReason.BY_OPERATOR:
+            return step.cause
+        case S.QUEUED if step.before == S.STOPPED and step.actor_kind == "system":
+            return ""  # on its way to another card, or back
         case S.QUEUED if step.before == S.STOPPED:
             return f"started again by {by}"
         case S.QUEUED:

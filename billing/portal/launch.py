@@ -248,4 +248,6 @@ def body(request: PageRequest, each: Sold, wish: wishes.Wish, wanted: asking.Wan
         filled["volume"] = wanted.volume
     if wanted.same_node:
         filled["same_node"] = True
+    if wanted.movable:
+        filled["movable"] = True
     return filled

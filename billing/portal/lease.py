@@ -21,7 +21,7 @@ from broker.domain.states import EndReason, LeaseState
 from broker.domain.workloads import TEMPLATES
 from broker.models import Lease, Transition
 from broker.services.connections import connections
-from broker.services.leases import ending, growing, stopping
+from broker.services.leases import allowing, ending, growing, stopping
 from tenants.services.refusals import Invalid, Missing, Refused
 
 HOURS = (1, 2, 8, 24)
@@ -59,6 +59,7 @@ def lease(request: PageRequest, pk: str) -> HttpResponse:
         "ways_in": ways_in,
         "no_way_in": may_use and not ways_in and row.active and listens(row.lease),
         "ending": row.lease.state in ENDING,
+        "open_move": allowing.open_move(row.lease),
         "extensions": extensions(row),
         "call": calls.get(f"/leases/{row.lease.pk}"),
         "call_transitions": calls.get(f"/leases/{row.lease.pk}/transitions"),
@@ -144,6 +145,26 @@ def stop(request: PageRequest, pk: str) -> HttpResponse:
             return redirect("lease", pk=row.lease.pk)
     shown = {"row": row, "lease": row.lease, "now": request.now, "error": error}
     return render(request, "billing/lease_stop.html", shown, status=409 if error else 200)
+
+
+@require_http_methods(["GET", "POST"])
+@page("leases.read")
+def move(request: PageRequest, pk: str) -> HttpResponse:
+    """Say whether it may be moved to another card, after one has seen what that means."""
+    row = found(request, pk)
+    must(request, "leases.write", row.lease.project)
+    error, movable = "", not row.lease.movable
+    if request.method == "POST":
+        try:
+            allowing.allow_moves(row.lease, movable, actor=request.actor, now=request.now)
+        except Refused as refusal:
+            error = f"{refusal.detail} {refusal.fix.text}"
+        else:
+            may_be = "may be moved to another card, after notice" if movable else "stays on its card"
+            messages.success(request, f"{row.lease.name} {may_be}.")
+            return redirect("lease", pk=row.lease.pk)
+    shown = {"row": row, "lease": row.lease, "now": request.now, "error": error}
+    return render(request, "billing/lease_move.html", shown, status=409 if error else 200)
 
 
 @require_http_methods(["GET", "POST"])

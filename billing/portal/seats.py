@@ -32,7 +32,7 @@ class Drawing:
 
 def held(lease: Lease) -> tuple[list[Drawing], int]:
     """Draw the cards of the lease's present generation, a few of them, and count the rest; two queries."""
-    rows = Allocation.objects.filter(lease=lease, generation=lease.generation)
+    rows = Allocation.objects.filter(lease=lease, generation=lease.generation, for_move=False)
     seats = list(rows.select_related("gpu__node__cluster").order_by("gpu_id", "placement"))
     by_card: defaultdict[str, list[Allocation]] = defaultdict(list)
     for seat in seats:

@@ -14,6 +14,7 @@ urlpatterns = [
     path("leases/<str:pk>/row/", lease.row, name="lease-row"),
     path("leases/<str:pk>/extend/", lease.extend, name="lease-extend"),
     path("leases/<str:pk>/release/", lease.release, name="lease-release"),
+    path("leases/<str:pk>/move/", lease.move, name="lease-move"),
     path("leases/<str:pk>/stop/", lease.stop, name="lease-stop"),
     path("leases/<str:pk>/start/", lease.start, name="lease-start"),
     path("volumes/", volumes.volumes, name="volumes"),

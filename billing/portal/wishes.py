@@ -56,6 +56,7 @@ class Wish:
     name: str
     count: str
     same_node: bool
+    movable: bool
     runs: str  # the name of a template
     image: str
     command: str
@@ -86,6 +87,7 @@ class Wish:
             env=self._env(),
             ssh_keys=[line.strip() for line in self.keys.splitlines() if line.strip()],
             volume="" if self.volume == NEW else self.volume,
+            movable=self.movable,
         )
 
     def _count(self) -> int:
@@ -136,6 +138,7 @@ def read(request: PageRequest, asked: QueryDict) -> Wish:
         name=asked.get("name", "").strip() or suggested(request),
         count=asked.get("count", "1").strip() or "1",
         same_node="same_node" in asked,
+        movable="movable" in asked,
         runs=asked.get("runs", CHOICES[0].template.name),
         image=text("image", 300),
         command=text("command", 2000),

@@ -28,7 +28,7 @@ from broker.api.serializers import (
 from broker.domain.states import EndReason, LeaseState, PriceClass
 from broker.models import Allocation, Lease, Transition
 from broker.services.connections import connections
-from broker.services.leases import ending, growing, naming, placing, stopping
+from broker.services.leases import allowing, ending, growing, naming, placing, stopping
 from broker.services.leases.request import Wanted, enqueue, look_up
 from broker.services.leases.standing import positions
 from ports.database import batched
@@ -133,10 +133,12 @@ class Leases(Etagged, ListModelMixin, TenantViewSet):
 
     @extend_schema(request=LeaseChange)
     def partial_update(self, request_: Request, pk: str) -> Response:
-        """Give it another name or other tags."""
+        """Give it another name or other tags, or say whether it may be moved to another card."""
         lease = self.get_object()
         self.allow(lease.project.path)
         wanted = shape(LeaseChange, request_)
+        movable = wanted.pop("movable", lease.movable)
+        lease = allowing.allow_moves(lease, movable, actor=self.request.actor, now=self.now)
         return self.tagged(naming.rename(lease, actor=self.request.actor, now=self.now, **wanted))
 
     @extend_schema(responses={202: LeaseOut, 200: LeaseOut})

@@ -65,11 +65,17 @@ class LeaseWanted(Strict):
         default="",
         help_text="The id of a volume of the project that no lease has.",
     )
+    movable = serializers.BooleanField(
+        default=False,
+        help_text="Whether we may stop it and start it on another card, after notice: its volume stays, and the"
+        " time in between is not charged.",
+    )
     tags = Tags(default=dict)
 
 
 class LeaseChange(Strict):
     name = Name(required=False)
+    movable = serializers.BooleanField(required=False)
     tags = Tags(required=False)
 
 
@@ -92,6 +98,7 @@ class Spec(serializers.Serializer[Lease]):
     env_names = serializers.ListField(child=serializers.CharField())
     ssh_keys = serializers.ListField(child=serializers.CharField())
     volume = serializers.CharField(allow_null=True)
+    movable = serializers.BooleanField()
     tags = serializers.DictField(child=serializers.CharField())
 
 
@@ -157,6 +164,7 @@ class LeaseOut(serializers.Serializer[Lease]):
                 "env_names": sorted(lease.env),
                 "ssh_keys": lease.ssh_keys,
                 "volume": lease.volume_id,
+                "movable": lease.movable,
                 "tags": lease.tags,
             },
             "status": {

@@ -7,6 +7,7 @@ from broker.api.cuts import LayoutChanges
 from broker.api.events import Events
 from broker.api.fleet import Clusters, Gpus, Nodes
 from broker.api.leases import Leases
+from broker.api.moves import MovePlans
 from broker.api.offerings import GpuModels, Offerings
 from broker.api.queue import QueueEntries
 from broker.api.volumes import Volumes
@@ -23,6 +24,7 @@ router.register("nodes", Nodes, "api-node")
 router.register("gpus", Gpus, "api-gpu")
 router.register("layout-changes", LayoutChanges, "api-layout-change")
 router.register("ops/leases", OpsLeases, "api-ops-lease")
+router.register("ops/plans", MovePlans, "api-ops-plan")
 router.register("ops/allocations", OpsAllocations, "api-ops-allocation")
 
 urlpatterns = router.urls

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from broker.portal import clusters, doctor, layouts, nodes, orphans, sharing, waiting
+from broker.portal import clusters, doctor, layouts, nodes, orphans, plans, sharing, waiting
 
 urlpatterns = [
     path("ops/clusters/", clusters.clusters, name="ops-clusters"),
@@ -21,6 +21,12 @@ urlpatterns = [
     path("ops/layouts/<str:pk>/cancel/", layouts.cancel, name="ops-layout-cancel"),
     path("ops/layouts/<str:pk>/again/", layouts.again, name="ops-layout-again"),
     path("ops/layouts/<str:pk>/back/", layouts.back, name="ops-layout-back"),
+    path("ops/plans/", plans.plans, name="ops-plans"),
+    path("ops/plans/propose/", plans.propose, name="ops-plans-propose"),
+    path("ops/plans/<str:pk>/", plans.plan, name="ops-plan"),
+    path("ops/plans/<str:pk>/accept/", plans.accept, name="ops-plan-accept"),
+    path("ops/plans/<str:pk>/decline/", plans.decline, name="ops-plan-decline"),
+    path("ops/plans/<str:pk>/cancel/", plans.cancel, name="ops-plan-cancel"),
     path("ops/nodes/<str:pk>/", nodes.node, name="ops-node"),
     path("ops/nodes/<str:pk>/cordon/", nodes.cordon, name="ops-node-cordon"),
     path("ops/nodes/<str:pk>/drain/", nodes.drain, name="ops-node-drain"),

@@ -56,7 +56,7 @@ def lease_or_missing(pk: str) -> Lease:
 def lease(request: OpsRequest, pk: str) -> HttpResponse:
     """Show whose a lease is, where it lies, and every step of its life."""
     found = lease_or_missing(pk)
-    held = Allocation.objects.filter(lease=found, generation=found.generation)
+    held = Allocation.objects.filter(lease=found, generation=found.generation, for_move=False)
     told = {
         "lease": found,
         "price_class": found.offering.price_class.replace("_", "-"),

@@ -141,6 +141,12 @@ def grouped(value: int | None) -> str:
 
 
 @register.simple_tag
+def cards_worth(milli: int) -> str:
+    """Write thousandths of a card as cards: 1.25 cards."""
+    return f"{milli / 1000:.2f} cards"
+
+
+@register.simple_tag
 def state_shape(state: Any) -> SafeString:
     """Draw the shape of a state whose word is already in the sentence beside it."""
     return shape(shapes.shape_of(str(getattr(state, "value", state))).symbol)

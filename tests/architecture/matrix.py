@@ -30,7 +30,7 @@ from django.db.backends.postgresql.psycopg_any import NumericRange
 
 from billing.models import Invoice, InvoiceLine, Payment
 from billing.services import drafts, periods, rating
-from broker.models import Allocation, LayoutChange, Node, Offering
+from broker.models import Allocation, LayoutChange, MovePlan, Node, Offering
 from broker.services.leases.request import Wanted, request
 from broker.services.volumes import keeping
 from tenants.domain.roles import Role
@@ -219,6 +219,20 @@ def a_layout_change() -> LayoutChange:
     return LayoutChange.objects.get_or_create(node=a_node(), step="planned", defaults=plan)[0]
 
 
+def a_move_plan() -> MovePlan:
+    gpu = a_node().gpus.all()[0]
+    plan = {
+        "reason": "x",
+        "cost_s": 1,
+        "gain_milli": 1,
+        "cards": [],
+        "state_at": moment(),
+        "proposed_at": moment(),
+    }
+    pool = {"cluster_id": gpu.node.cluster_id, "gpu_model": gpu.gpu_model}
+    return MovePlan.objects.get_or_create(state="proposed", **pool, defaults=plan)[0]
+
+
 def an_invoice(world: World) -> str:
     month = periods.current(world.tenant, now=moment())
     invoice, _ = Invoice.objects.get_or_create(
@@ -287,6 +301,7 @@ THINGS: dict[str, Thing] = {
     "cluster": lambda world: str(a_node().cluster_id),
     "node": lambda world: str(a_node().pk),
     "layout change": lambda world: str(a_layout_change().pk),
+    "move plan": lambda world: str(a_move_plan().pk),
     "gpu": lambda world: str(a_node().gpus.all()[0].pk),
     "tenant": lambda world: str(world.tenant.pk),
     "project": lambda world: str(world.child(f"thing-{moment().timestamp()}").pk),
@@ -450,6 +465,8 @@ ROWS: dict[str, Row] = {
     "api/v1/ops/leases/<str:pk>/transitions": fleet(thing="lease", audited=True),
     "api/v1/ops/allocations": fleet(audited=True),
     "api/v1/ops/allocations/<str:pk>": fleet(thing="allocation", audited=True),
+    "api/v1/ops/plans": fleet(audited=True),
+    "api/v1/ops/plans/<str:pk>": fleet(thing="move plan", audited=True),
     "api/v1/ops/gpus": fleet(audited=True),
     "api/v1/ops/gpus/<str:pk>": fleet(thing="gpu", audited=True),
     "api/v1/ops/offerings": fleet(audited=True),
@@ -493,6 +510,7 @@ ROWS: dict[str, Row] = {
     "leases/<str:pk>/": page(thing="lease", GET=ALL, part=SAME),
     "leases/<str:pk>/row/": page(thing="lease", GET=ALL, part=SAME),
     "leases/<str:pk>/extend/": page(thing="lease", GET=WORKERS, POST=WORKERS, part=SAME),
+    "leases/<str:pk>/move/": page(thing="lease", GET=WORKERS, POST=WORKERS, part=SAME),
     "leases/<str:pk>/stop/": page(thing="lease", GET=WORKERS, POST=WORKERS, part=SAME),
     "leases/<str:pk>/start/": page(thing="lease", GET=WORKERS, POST=WORKERS, part=SAME),
     "volumes/": page(GET=ALL, POST=WORKERS, part=SAME),
@@ -550,6 +568,13 @@ ROWS: dict[str, Row] = {
     **{
         f"ops/layouts/<str:pk>/{step}/": ops(thing="layout change", GET=STAFF, POST=STAFF)
         for step in ("approve", "cancel", "again", "back")
+    },
+    "ops/plans/": ops(GET=STAFF),
+    "ops/plans/propose/": ops(GET=STAFF, POST=STAFF),
+    "ops/plans/<str:pk>/": ops(thing="move plan", GET=STAFF),
+    **{
+        f"ops/plans/<str:pk>/{step}/": ops(thing="move plan", GET=STAFF, POST=STAFF)
+        for step in ("accept", "decline", "cancel")
     },
     "ops/nodes/<str:pk>/": ops(thing="node", GET=STAFF),
     **{

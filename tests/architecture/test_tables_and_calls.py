@@ -14,7 +14,17 @@ from billing.gateways.simulated import Ill, SimulatedGateway
 from billing.models import Invoice, Payment
 from billing.services import drafts, rating
 from broker.domain.states import LeaseState
-from broker.models import Cluster, Examination, Gpu, LayoutChange, Offering, OfferingState
+from broker.models import (
+    Allocation,
+    Cluster,
+    Examination,
+    Gpu,
+    LayoutChange,
+    Move,
+    MovePlan,
+    Offering,
+    OfferingState,
+)
 from broker.services import inventory
 from broker.services.inventory import Rack
 from broker.services.layouts import cards
@@ -133,6 +143,7 @@ def of_operators(desk: Desk, operator: Client) -> dict[str, str]:
         planned_at=life.now,
         step_at=life.now,
     )
+    plan = a_plan(desk)
     found = [
         {"name": f"check of {outcome}", "outcome": outcome, "seen": "this", "why": "that", "fix": "so"}
         for outcome in ("bad", "warn", "unknown", "ok")
@@ -152,11 +163,48 @@ def of_operators(desk: Desk, operator: Client) -> dict[str, str]:
     return {
         "cluster": cluster.pk,
         "layout change": change.pk,
+        "move plan": plan.pk,
         "node": home.node_id,
         "gpu": home.pk,
         "offering": offering("2g.20gb").pk,
         "payment": stuck.pk,
     }
+
+
+def a_plan(desk: Desk) -> MovePlan:
+    """Propose to move one of the tenant's leases to another card of its cluster."""
+    now = desk.life.now
+    with walls.as_tenant(desk.owner.tenant.pk):
+        here = Allocation.objects.filter(lease__state="active", released_at=None).select_related("gpu__node")[
+            0
+        ]
+        there = Gpu.objects.filter(node__cluster=here.gpu.node.cluster_id).exclude(pk=here.gpu_id)[0]
+        plan = MovePlan.objects.create(
+            cluster_id=here.gpu.node.cluster_id,
+            gpu_model=here.gpu.gpu_model,
+            reason="one card could be whole",
+            cost_s=20,
+            gain_milli=125,
+            cards=[],
+            state_at=now,
+            proposed_at=now,
+        )
+        Move.objects.create(
+            tenant=desk.owner.tenant,
+            plan=plan,
+            n=1,
+            lease_id=here.lease_id,
+            profile=here.profile,
+            size=here.placement.upper - here.placement.lower,
+            from_gpu=here.gpu,
+            from_start=here.placement.lower,
+            to_gpu=there,
+            to_start=0,
+            cost_s=20,
+            gain_milli=125,
+            state_at=now,
+        )
+    return plan
 
 
 def unanswered(client: Client, page: str) -> list[str]:

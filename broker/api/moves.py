@@ -1,0 +1,103 @@
+"""Plans of moves, with every move and every step; for operators."""
+
+from typing import Any
+
+from django.db.models import Prefetch, QuerySet
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+
+from broker.domain.moves import PlanState
+from broker.models import Move, MoveEntry, MovePlan
+from tenants.api.filters import Filter
+from tenants.api.operators import AllTenants
+
+
+class MoveOut(serializers.ModelSerializer[Move]):
+    """One lease from one place to another."""
+
+    lease = serializers.CharField(source="lease_id")
+    lease_name = serializers.CharField(source="lease.name")
+    tenant = serializers.CharField(source="tenant_id")
+    from_gpu = serializers.CharField(source="from_gpu_id")
+    to_gpu = serializers.CharField(source="to_gpu_id")
+
+    class Meta:
+        model = Move
+        fields = (
+            "id",
+            "n",
+            "lease",
+            "lease_name",
+            "tenant",
+            "profile",
+            "size",
+            "from_gpu",
+            "from_start",
+            "to_gpu",
+            "to_start",
+            "cost_s",
+            "gain_milli",
+            "state",
+            "state_at",
+            "why",
+            "not_before",
+        )
+
+
+class MoveEntryOut(serializers.ModelSerializer[MoveEntry]):
+    actor = serializers.CharField(source="actor_label")
+
+    class Meta:
+        model = MoveEntry
+        fields = ("seq", "n", "state", "at", "why", "actor")
+
+
+class MovePlanOut(serializers.ModelSerializer[MovePlan]):
+    """What would be won by moving some leases, and at what price; a dry run until it is accepted."""
+
+    cluster = serializers.CharField(source="cluster_id")
+    cluster_name = serializers.CharField(source="cluster.name")
+    gpu_model = serializers.CharField(source="gpu_model_id")
+    moves = MoveOut(many=True)
+    entries = serializers.SerializerMethodField()
+
+    class Meta:
+        model = MovePlan
+        fields = (
+            "id",
+            "cluster",
+            "cluster_name",
+            "gpu_model",
+            "reason",
+            "cost_s",
+            "gain_milli",
+            "cards",
+            "state",
+            "state_at",
+            "why",
+            "proposed_at",
+            "not_before",
+            "moves",
+            "entries",
+        )
+
+    @extend_schema(responses=MoveEntryOut(many=True))
+    def get_entries(self, plan: MovePlan) -> Any:
+        """Return its steps and those of its moves, first to last."""
+        return MoveEntryOut(sorted(plan.entries.all(), key=lambda entry: entry.seq), many=True).data
+
+
+class MovePlans(AllTenants):
+    """Plans that were proposed, are being carried out or are over; decided on the operators' pages."""
+
+    serializer_class, rows, visit = MovePlanOut, MovePlan, "plans"
+    sorts = ("-id", "id", "proposed_at", "-proposed_at")
+    filters = {
+        "cluster": Filter("cluster_id"),
+        "gpu_model": Filter("gpu_model_id"),
+        "state": Filter("state", choices=tuple(state.value for state in PlanState)),
+    }
+
+    def get_queryset(self) -> QuerySet[MovePlan]:
+        moves = Prefetch("moves", queryset=Move.objects.select_related("lease").order_by("n"))
+        return MovePlan.objects.select_related("cluster").prefetch_related(moves, "entries")
