@@ -13,7 +13,6 @@ from broker.domain.placement.shared import Bid
 class Weights:
     """What weighs how much, in thousandths of a card."""
 
-    left: float = 0.3  # a thousandth left on the card that part of is taken
     stranded: float = 0.6  # a thousandth that lacks processors or memory
     order: float = 2000.0  # the last node in the order of filling, against the first
 
@@ -62,7 +61,7 @@ class LeastStranded:
         return max(0.0, free - min((cpu + 1) * self._a_cpu, (memory + 1) * self._a_mib))
 
     def _bid_for_part(self, room: Room, request: Request, cost: float) -> Bid:
-        cpu, share, weight = room.cpu - request.cpu, request.share, self._weights.left
+        cpu, share = room.cpu - request.cpu, request.share
         lost = self._fragments.lost(cpu, room.whole)
         all_lost = sum([lost[left] for left in room.left])
         best, least = -1, float("inf")
@@ -72,7 +71,6 @@ class LeastStranded:
                 more = sum([fewer[left] for left in room.left]) - fewer[WHOLE] + fewer[WHOLE - share]
             else:
                 more = all_lost - lost[left] + lost[left - share]
-            more += weight * (left - share)
             if more < least:
                 best, least = left, more
         return Bid(cost + least, (room.left.index(best),))

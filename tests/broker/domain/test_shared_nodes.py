@@ -71,11 +71,8 @@ def cost_as_defined(room: Room, request: Request, cards: tuple[int, ...], weight
     before, stood = fragments.of(room), stranded()
     room.take(request, cards)
     after, stands = fragments.of(room), stranded()
-    left = room.left[cards[0]] if request.partial else 0
     room.give(request, cards)
-    return (
-        weights.order * room.rank + after - before + weights.stranded * (stands - stood) + weights.left * left
-    )
+    return weights.order * room.rank + after - before + weights.stranded * (stands - stood)
 
 
 @settings(max_examples=40, deadline=None)
@@ -156,7 +153,7 @@ def test_equal_nodes_are_filled_in_one_order_and_all_makes_evenly() -> None:
 def test_demand_without_processors_strands_no_card() -> None:
     rule = LeastStranded({Request(0, 0, 1, 500): 1.0})
     bid = rule.bid(Room(cpu=0, memory=0, cards=1), Request(0, 0, 1, 500))
-    assert bid == Bid(0.3 * 500, (0,))
+    assert bid == Bid(0.0, (0,))
 
 
 def test_a_part_goes_on_the_card_that_it_fills() -> None:
