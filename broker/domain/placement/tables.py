@@ -24,7 +24,8 @@ class Table:
 
     A state is the units taken as bits, above them one bit while the media engines are taken, and above that what
     the card is cut for, counted in the order in which the profiles' isolations come: all that decides what still
-    fits. Its number counts the states that can be reached, from nought, which is the empty card.
+    fits. A table that counts has above that how many slices there are. The number of a state counts the states
+    that can be reached, from nought, which is the empty card.
     """
 
     grid: int
@@ -40,8 +41,12 @@ class Table:
         return 1 << self.grid
 
     def bits(self, profile: int, start: int) -> int:
-        """Return the bits of a state in which nothing but this slice is taken."""
-        return self.states[self.put[profile][start][EMPTY]]
+        """Return the bits of a state in which nothing but this slice is taken, without its count."""
+        return self.states[self.put[profile][start][EMPTY]] & ((1 << _counting(self.grid)) - 1)
+
+    def count(self, state: int) -> int:
+        """Return how many slices there are on a card; nought for all in a table that does not count."""
+        return self.states[state] >> _counting(self.grid)
 
     def without(self, state: int, profile: int, start: int) -> int:
         """Return the state after a slice has gone; raises KeyError for one that was not there."""
@@ -56,14 +61,15 @@ class Table:
         return self.grid - (self.states[state] & (self.media - 1)).bit_count()
 
 
-def table_of(profiles: Sequence[Profile], grid: int) -> Table:
+def table_of(profiles: Sequence[Profile], grid: int, *, counted: bool = False) -> Table:
     """Number every state that can be reached by putting slices of these profiles on a card and taking them off.
 
-    Raises ValueError for a profile with places that no card of this grid has.
+    `counted` tells cards apart by how many slices they hold as well. Raises ValueError for a profile with places
+    that no card of this grid has.
     """
     for profile in profiles:
         _must_lie(profile, grid)
-    bits = _Bits(grid)
+    bits = _Bits(grid, counted)
     kinds = list(dict.fromkeys(profile.isolation for profile in profiles))
     seats = [
         {place.start: bits.of(profile, place, kinds.index(profile.isolation)) for place in profile.placements}
@@ -103,26 +109,33 @@ def _must_lie(profile: Profile, grid: int) -> None:
             )
 
 
+def _counting(grid: int) -> int:
+    """Return above how many bits the slices are counted: units, media engines, one of four isolations."""
+    return grid + 3
+
+
 class _Bits:
     """States as bits, and what slices do to them; NOWHERE where one does not fit or is not there."""
 
-    def __init__(self, grid: int) -> None:
+    def __init__(self, grid: int, counted: bool) -> None:
         self.grid, self.above = grid, grid + 1
         self.taken = (1 << self.above) - 1
+        self.kind = (1 << _counting(grid)) - 1 - self.taken
+        self.one = counted << _counting(grid)
 
     def of(self, profile: Profile, place: Placement, kind: int) -> int:
         return place.mask | (profile.media << self.grid) | (kind << self.above)
 
     def with_(self, state: int, seat: int) -> int:
-        if state & seat & self.taken or (state and state >> self.above != seat >> self.above):
+        if state & seat & self.taken or (state and (state ^ seat) & self.kind):
             return NOWHERE
-        return state | seat
+        return (state | seat) + self.one
 
     def less(self, state: int, seat: int) -> int:
-        if state & seat & self.taken != seat & self.taken or state >> self.above != seat >> self.above:
+        if ~state & seat & self.taken or (state ^ seat) & self.kind:
             return NOWHERE
-        left = state & ~(seat & self.taken)
-        return left if left & self.taken else 0
+        left = (state & ~(seat & self.taken)) - self.one
+        return left if left & self.taken else EMPTY
 
     def reachable(self, seats: Sequence[int]) -> tuple[int, ...]:
         """Return every state that there is, in order: a card only ever grows to a greater one."""

@@ -55,7 +55,9 @@ def test_a_slice_costs_the_difference_of_the_best_fills_before_and_after() -> No
     rule, best = bid_price(TABLE, WORTH), best_fill(TABLE, WORTH)
     four, state = 4, state_with(TABLE, ("2g.20gb", 4))
     (move,) = TABLE.moves[four][state]
-    assert rule(TABLE, four, state, move) == Cost(False, best[state] - best[move.after], 1, 0.0, 2)
+    cost = Cost(*rule(TABLE, four, state, move))
+    assert cost[:4] == (False, best[state] - best[move.after], 1, 0)
+    assert (cost.strands, cost.units_left) == (0, 2)
     assert isinstance(best[state], int)
 
 
@@ -65,15 +67,45 @@ def test_of_two_losses_that_only_noise_tells_apart_neither_is_smaller() -> None:
     assert ranked(TABLE, bid_price(TABLE, noisy)).order == ranked(TABLE, bid_price(TABLE, exact)).order
 
 
+def test_of_equal_losses_the_busier_card_is_taken_where_slices_are_counted() -> None:
+    names = [profile.name for profile in PROFILES]
+    table = table_of(PROFILES, 8, counted=True)
+    assert (table.count(EMPTY), len(table.states)) == (0, 365)
+    whole = table.put[names.index("4g.40gb")][0][EMPTY]
+    pairs = state_with(table, ("2g.20gb", 0), ("2g.20gb", 2))
+    assert (table.count(whole), table.count(pairs)) == (1, 2)
+    assert table.bits(names.index("4g.40gb"), 0) == table.states[pairs] & 0xFF
+    order = ranked(table, bid_price(table, WORTH)).order
+    for profile in order:
+        fitting = [state for state in profile if state in (whole, pairs)]
+        assert fitting in ([], [pairs, whole])
+    assert table.without(table.without(pairs, 2, 0), 2, 2) == EMPTY
+    with pytest.raises(KeyError):
+        table.without(whole, 2, 0)  # half of a 4g would be a card with nothing on it that is not empty
+    plain_order = ranked(TABLE, bid_price(TABLE, WORTH)).order
+    kept = [list(dict.fromkeys(table.states[state] & 0xFF for state in its)) for its in order]
+    assert [sorted(its) for its in kept] == [sorted(TABLE.states[s] for s in its) for its in plain_order]
+
+
+def test_of_equal_losses_the_one_that_leaves_more_ways_to_go_on_is_smaller() -> None:
+    rule = bid_price(TABLE, WORTH)
+    for profile, moves in enumerate(TABLE.moves):
+        for state, its in enumerate(moves):
+            for move in its:
+                cost = Cost(*rule(TABLE, profile, state, move))
+                # Ten times the loss, less at most a tenth for each price that is lower, and never a gain.
+                assert 0 <= cost.narrows <= 10 * len(PROFILES) * cost.loss + max(WORTH)
+
+
 def test_popularity_breaks_ties_by_what_is_asked_for_most() -> None:
     asked = tuple(float(profile.name == "3g.40gb") for profile in PROFILES)
     rule = bid_price(TABLE, [0] * 6, asked)
     right = state_with(TABLE, ("4g.40gb", 0))
     late = next(move for move in TABLE.moves[0][right] if move.start == 6)
     # With the last half touched no 3g fits any more: the two compute slices that are left serve nobody.
-    assert rule(TABLE, 0, right, late)[3] == 2
+    assert rule(TABLE, 0, right, late)[5] == 2
     # Taking one of them is no loss to anybody then.
-    assert rule(TABLE, 0, late.after, TABLE.moves[0][late.after][-1])[3] == -1
+    assert rule(TABLE, 0, late.after, TABLE.moves[0][late.after][-1])[5] == -1
 
 
 def test_an_empty_card_is_the_last_resort_for_every_profile() -> None:
@@ -82,12 +114,14 @@ def test_an_empty_card_is_the_last_resort_for_every_profile() -> None:
     assert ranks_by_price(PROFILES, 8, WORTH) is ranks
 
 
-def test_shares_have_no_compute_and_fill_the_fuller_card_first() -> None:
+def test_a_quarter_goes_beside_another_before_it_breaks_a_half_or_shares_one_card_more() -> None:
     soft = shares(grid=8, isolation=Isolation.SOFT)
     ranks = ranks_by_price(soft, 8, prices.default(soft, 8, compute=7))
-    quarter, free = 1, [ranks.table.free(state) for state in ranks.order[1]]
-    assert free == sorted(free)
-    assert ranks.order[quarter][-1] == EMPTY
+    table, quarter = ranks.table, 1
+    lone, three = (state_with(table, *held) for held in ([("quarter", 0)], [("half", 0), ("quarter", 4)]))
+    half = state_with(table, ("half", 0))
+    assert [s for s in ranks.order[quarter] if s in (lone, half, three, EMPTY)] == [three, lone, half, EMPTY]
+    assert ranks.best[quarter][lone].start == 2
 
 
 def test_the_slice_with_media_engines_is_priced_as_its_plain_twin() -> None:
