@@ -6,6 +6,7 @@ from itertools import combinations
 from typing import NamedTuple
 
 from broker.domain.placement.tables import Table
+from broker.domain.profiles import Profile
 
 
 class Eviction(NamedTuple):
@@ -30,6 +31,16 @@ class Shapes:
         self.of = [0] * cards
         self.cards: dict[int, dict[int, None]] = {0: dict.fromkeys(range(cards))}
         self._ways: dict[tuple[int, int], _Ways] = {}
+        self._yields = [[_yields(its, wanted) for its in table.profiles] for wanted in table.profiles]
+
+    def copy(self) -> "Shapes":
+        """Return the same cards in the same shapes, in the order of their numbers."""
+        twin = Shapes(self._table, 0)
+        twin.of, twin._ways = list(self.of), {}
+        twin.cards = {}
+        for card, shape in enumerate(self.of):
+            twin.cards.setdefault(shape, {})[card] = None
+        return twin
 
     def put(self, card: int, profile: int, start: int, *, movable: bool) -> None:
         self._become(card, self.of[card] + self._part(profile, start, movable))
@@ -57,8 +68,7 @@ class Shapes:
             if digit:
                 its, may_move = divmod(digit - 1, 2)
                 taken |= table.bits(its, start)
-                # A whole card is never moved for a slice: nothing is gained that its own new place does not lose.
-                if may_move and table.profiles[its].memory < table.grid:
+                if may_move and self._yields[profile][its]:
                     movable.append((start, its))
         left, ways = table.free(table.number[taken]), []
         for count in range(1, most + 1):
@@ -83,6 +93,12 @@ class Shapes:
             del self.cards[self.of[card]]
         self.of[card] = shape
         self.cards.setdefault(shape, {})[card] = None
+
+
+def _yields(its: Profile, wanted: Profile) -> bool:
+    """Tell whether moving one for the other can help: not where the other would fit wherever the one could go."""
+    helped = wanted.media and not its.media
+    return helped or not all(any(b.mask & ~a.mask == 0 for b in wanted.placements) for a in its.placements)
 
 
 class _Ways:

@@ -3,7 +3,8 @@
 from broker.domain.placement.buckets import Buckets
 from broker.domain.placement.fleet import Fleet, Slice
 from broker.domain.placement.ranks import Ranks, ranked
-from broker.domain.placement.tables import EMPTY, Move, Table, table_of
+from broker.domain.placement.rules import bid_price
+from broker.domain.placement.tables import table_of
 from tests.broker.domain.fleet import FOUR, ONE, ONE_DOUBLE, SEVEN, THREE, TWO
 
 PROFILES = (ONE, ONE_DOUBLE, TWO, THREE, FOUR, SEVEN)
@@ -11,13 +12,7 @@ P1, P1_DOUBLE, P2, P3, P4, P7 = range(6)
 TABLE = table_of(PROFILES, 8)
 
 
-def fullest(table: Table, profile: int, state: int, move: Move) -> tuple[int, ...]:
-    """Open no card while another has room; keep what is left useful for the large."""
-    most = max((its.memory for p, its in enumerate(table.profiles) if table.moves[p][move.after]), default=0)
-    return (state == EMPTY, table.free(state), -most)
-
-
-RANKS: Ranks = ranked(TABLE, fullest)
+RANKS: Ranks = ranked(TABLE, bid_price(TABLE, [its.memory for its in PROFILES]))
 
 
 def fleet(*cards: str, per_node: int = 8) -> Fleet:

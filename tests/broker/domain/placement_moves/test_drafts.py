@@ -29,3 +29,26 @@ def test_a_slice_that_finds_no_room_stays_in_the_hand() -> None:
     assert not draft.place(piece)
     draft.undo()
     assert drawn(cards) == ["2@0", "7@0"]
+
+
+def test_a_draft_is_undone_as_far_as_a_mark() -> None:
+    cards = fleet("1@0 2@2", "3@0", "")
+    draft = Draft(cards)
+    draft.put(draft.lift("0.0")._replace(start=4), 1)
+    mark = draft.mark
+    draft.put(draft.lift("0.2")._replace(start=0), 2)
+    draft.undo(mark)
+    assert drawn(cards) == ["2@2", "3@0 1@4", ""]
+    assert [step.allocation for step in draft.moved()] == ["0.0"]
+    assert draft.put_down(mark) == []
+
+
+def test_a_draft_knows_how_much_less_could_be_sold() -> None:
+    cards = fleet("1@6", "4@0", "")
+    draft = Draft(cards)
+    one = draft.lift("0.6")
+    assert draft.loss == -2  # the last unit of a card can only be sold together with its neighbour
+    draft.put(one.at(0), 0)
+    assert draft.loss == -1
+    draft.undo()
+    assert draft.loss == 0

@@ -2,22 +2,21 @@ import pytest
 
 from broker.domain.placement.moving import Step, take
 from broker.domain.placement.ordering import ordered
-from tests.broker.domain.placement_moves.cards import P3, P4, TABLE, drawn, fleet
+from tests.broker.domain.placement_moves.cards import P2, P3, P4, P7, TABLE, drawn, fleet
 
 # Each of the two halves of card 0 is where the other one should be.
 LEFT = Step("0.0", P3, 0, 0, 0, 4, cost=4, gain=1)
 RIGHT = Step("0.4", P3, 0, 4, 0, 0, cost=4, gain=1)
-FULL = {0: 0b11111111, 1: 0}
 
 
 def test_who_makes_room_for_another_goes_first() -> None:
     away = Step("0.4", P3, 0, 4, 1, 0, cost=4)
-    assert ordered(TABLE, FULL, [LEFT, away], None) == [away, LEFT]
+    assert ordered(TABLE, [LEFT, away]) == [away, LEFT]
 
 
 def test_a_circle_is_broken_by_way_of_an_empty_card() -> None:
     cards = fleet("3@0 3@4", "")
-    steps = ordered(TABLE, FULL, [LEFT, RIGHT], 1)
+    steps = ordered(TABLE, [LEFT, RIGHT], spare=1)
     assert steps is not None
     assert [(step.allocation, step.to_card, step.to_start) for step in steps] == [
         ("0.0", 1, 0),
@@ -32,8 +31,28 @@ def test_a_circle_is_broken_by_way_of_an_empty_card() -> None:
 
 
 def test_a_circle_without_an_empty_card_cannot_be_taken() -> None:
-    assert ordered(TABLE, FULL, [LEFT, RIGHT], None) is None
-    assert ordered(TABLE, {0: 255, 1: 1}, [LEFT, RIGHT], 1) is None
+    assert ordered(TABLE, [LEFT, RIGHT]) is None
+
+
+def test_who_only_waits_for_a_circle_is_not_sent_on_a_detour() -> None:
+    cards = fleet("4@0", "2@0", "2@0", "")
+    circle = [Step("0.0", P4, 0, 0, 1, 0, cost=4), Step("1.0", P2, 1, 0, 0, 0, cost=2)]
+    waits = Step("2.0", P2, 2, 0, 0, 2, cost=2)
+    steps = ordered(TABLE, [waits, *circle], spare=3)
+    assert steps is not None
+    assert len(steps) == 4
+    assert waits in steps
+    for step in steps:
+        take(cards, step)
+    assert drawn(cards) == ["2@0 2@2", "4@0", "", ""]
+
+
+def test_the_empty_card_serves_one_circle_after_the_other() -> None:
+    whole = [Step(str(card), P7, card, 0, (card + 1) % 2, 0, cost=8) for card in range(2)]
+    more = [Step(str(card), P7, card, 0, 2 + (card + 1) % 2, 0, cost=8) for card in (2, 3)]
+    steps = ordered(TABLE, whole + more, spare=9)
+    assert steps is not None
+    assert [step.to_card for step in steps].count(9) == 2
 
 
 def test_a_step_from_where_the_slice_is_not_is_refused() -> None:

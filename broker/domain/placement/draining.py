@@ -1,0 +1,31 @@
+"""Cards made empty by moving all that lies on them elsewhere, or left as they are."""
+
+from collections.abc import Iterable, Sequence
+
+from broker.domain.placement.fleet import Fleet, Slice
+from broker.domain.placement.moving import Draft
+from broker.domain.placement.squeezing import squeeze
+
+
+def largest_first(fleet: Fleet, cards: Iterable[int]) -> list[Slice]:
+    """Return all slices of these cards, in the order in which they find room least easily."""
+    pieces = [piece for card in cards for piece in fleet.on[card].values()]
+    return sorted(pieces, key=lambda piece: (-fleet.table.profiles[piece.profile].memory, piece.allocation))
+
+
+def drain(draft: Draft, card: int, tries: Sequence[int] = ()) -> bool:
+    """Move everything off a card to others on which something lies already, or change nothing and say so.
+
+    Tries, as `squeeze` knows them, let others make way for a slice that fits nowhere.
+    """
+    fleet, mark = draft.fleet, draft.mark
+    pieces = largest_first(fleet, [card])
+    if any(piece.cost is None for piece in pieces):
+        return False
+    for piece in pieces:
+        draft.lift(piece.allocation)
+    # The card is empty now, and no empty card is opened: nothing comes back to it.
+    if all(draft.place(piece) or (tries and squeeze(draft, piece, tries)) for piece in pieces):
+        return True
+    draft.undo(mark)
+    return False

@@ -1,0 +1,86 @@
+"""Whole cards for a gang on one node: the node is chosen where fewest slices, and the cheapest, have to go."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from broker.domain.placement.budgets import Budget
+from broker.domain.placement.draining import largest_first
+from broker.domain.placement.fleet import Fleet, Slice
+from broker.domain.placement.moving import Draft, Step
+from broker.domain.placement.tables import EMPTY
+
+
+@dataclass(frozen=True, slots=True)
+class Evacuation:
+    """The cards of the gang, one for each member, once these steps have been taken, in this order."""
+
+    cards: tuple[int, ...]
+    steps: tuple[Step, ...]
+
+
+def evacuate(
+    fleet: Fleet,
+    gang: Sequence[Slice],
+    *,
+    nodes: int = 16,
+    whole_cards: bool = True,
+    gain: int | None = None,
+    budget: Budget | None = None,
+) -> Evacuation | None:
+    """Place a gang of whole cards on one node, by moving slices to others, or change nothing and return None.
+
+    A slice goes where others lie already; one that is a whole card itself goes to an empty card of another node, if
+    such may be moved at all. So many nodes are tried, in the order of what has to go.
+    """
+    for cards, pieces in _cheapest(fleet, len(gang), whole_cards)[:nodes]:
+        if budget is not None and not budget.affords(pieces):
+            continue
+        if gain is not None and sum(piece.cost or 0 for piece in pieces) > gain:
+            continue
+        steps = _out_of_its_way(fleet, gang, cards, pieces, gain or 0)
+        if steps is not None:
+            if budget is not None:
+                budget.spend(pieces)
+            return Evacuation(cards, tuple(steps))
+    return None
+
+
+def _cheapest(fleet: Fleet, count: int, whole_cards: bool) -> list[tuple[tuple[int, ...], list[Slice]]]:
+    """Name, cheapest first, the cards on each node that would be taken, and what lies on them."""
+    grid, profiles = fleet.table.grid, fleet.table.profiles
+    on_node: defaultdict[int, list[tuple[int, int, int]]] = defaultdict(list)
+    for card, node in enumerate(fleet.buckets.node):
+        pieces = fleet.on[card].values()
+        if all(
+            piece.cost is not None and (whole_cards or profiles[piece.profile].memory < grid)
+            for piece in pieces
+        ):
+            on_node[node].append((len(pieces), sum(piece.cost or 0 for piece in pieces), card))
+    found = []
+    for node, loads in on_node.items():
+        if len(loads) >= count:
+            taken = sorted(loads)[:count]
+            found.append((sum(load[0] for load in taken), sum(load[1] for load in taken), node, taken))
+    found.sort()
+    ways = [tuple(card for _, _, card in taken) for _, _, _, taken in found]
+    return [(cards, largest_first(fleet, cards)) for cards in ways]
+
+
+def _out_of_its_way(
+    fleet: Fleet, gang: Sequence[Slice], cards: tuple[int, ...], pieces: list[Slice], gain: int
+) -> list[Step] | None:
+    table, draft = fleet.table, Draft(fleet)
+    for piece in pieces:
+        draft.lift(piece.allocation)
+    for member, card in zip(gang, cards, strict=True):
+        draft.put(member.at(table.moves[member.profile][EMPTY][0].start), card)
+    if all(
+        draft.place(piece, opening=table.profiles[piece.profile].memory == table.grid) for piece in pieces
+    ):
+        steps = draft.moved()
+        if steps:
+            steps[-1] = replace(steps[-1], gain=gain)
+        return steps
+    draft.undo()
+    return None

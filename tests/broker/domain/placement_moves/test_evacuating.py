@@ -1,0 +1,85 @@
+from collections.abc import Sequence
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from broker.domain.placement.budgets import Budget
+from broker.domain.placement.evacuating import evacuate
+from broker.domain.placement.fleet import Slice
+from broker.domain.placement.moving import take
+from tests.broker.domain.placement_moves.cards import P4, P7, drawn, fleet
+
+
+def gang(count: int) -> list[Slice]:
+    return [Slice(f"gang-{member}", P7, 0) for member in range(count)]
+
+
+def test_a_gang_that_finds_its_cards_empty_moves_nothing() -> None:
+    cards = fleet("7@0", "", "", "7@0", per_node=2)
+    assert evacuate(cards, gang(1)) is not None
+    cards = fleet("7@0", "1@0", "", "", per_node=2)
+    found = evacuate(cards, gang(2))
+    assert found is not None
+    assert (found.cards, found.steps) == ((2, 3), ())
+
+
+def test_the_node_is_taken_where_least_has_to_go() -> None:
+    cards = fleet("3@0", "3@0", "2@0", "", "4@0", "4@0", per_node=2)
+    found = evacuate(cards, gang(2), gain=9)
+    assert found is not None
+    assert set(found.cards) == {2, 3}
+    assert [(step.allocation, step.cost, step.gain) for step in found.steps] == [("2.0", 2, 9)]
+    assert drawn(cards)[2] == drawn(cards)[3] == "7@0"
+
+
+def test_a_whole_card_goes_to_an_empty_one_of_another_node() -> None:
+    cards = fleet("7@0", "", "7@0!", "", per_node=2)
+    assert evacuate(cards, gang(2), whole_cards=False) is None
+    found = evacuate(cards, gang(2))
+    assert found is not None
+    assert [(step.card, step.to_card) for step in found.steps] == [(0, 3)]
+    assert drawn(cards) == ["7@0"] * 4
+
+
+def test_a_gang_starts_whole_or_nothing_moves() -> None:
+    cards = fleet("3@0", "", "7@0!", "4@0 3@4!", per_node=2)
+    before = drawn(cards)
+    assert evacuate(cards, gang(2)) is None
+    assert drawn(cards) == before
+    assert evacuate(cards, gang(3)) is None
+
+
+def test_a_node_too_dear_or_beyond_the_budget_is_passed_over() -> None:
+    def again() -> Sequence[str]:
+        return ("2@0", "", "4@0", "4@0", "7@0!", "7@0!")
+
+    assert evacuate(fleet(*again(), per_node=2), gang(2), gain=1) is None
+    assert evacuate(fleet(*again(), per_node=2), gang(2), budget=Budget(0)) is None
+    budget = Budget(1)
+    assert evacuate(fleet(*again(), per_node=2), gang(2), budget=budget) is not None
+    assert budget.left == 0
+
+
+@settings(max_examples=20)
+@given(st.data())
+def test_the_steps_of_an_evacuation_can_be_taken_in_their_order(data: st.DataObject) -> None:
+    cards, twin = fleet(*[""] * 6, per_node=3), fleet(*[""] * 6, per_node=3)
+    for number in range(data.draw(st.integers(1, 20))):
+        profile = data.draw(st.sampled_from([*range(P4 + 1), P7]))
+        cost = data.draw(st.sampled_from([None, 1, 2, 3]))
+        if seat := cards.place(piece := Slice(str(number), profile, 0, cost)):
+            twin.hold(seat[0], piece._replace(start=seat[1]))
+    for allocation in data.draw(st.lists(st.sampled_from(sorted(cards.card)), unique=True)):
+        cards.lift(allocation)
+        twin.lift(allocation)
+    before, members = drawn(cards), gang(data.draw(st.integers(1, 3)))
+    found = evacuate(cards, members)
+    if found is None:
+        assert drawn(cards) == before
+        return
+    for step in found.steps:
+        take(twin, step)
+    for member, card in zip(members, found.cards, strict=True):
+        twin.hold(card, member)
+    assert drawn(twin) == drawn(cards)
+    assert len({card // 3 for card in found.cards}) == 1
