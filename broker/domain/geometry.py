@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from broker.domain.profiles import Placement, Profile
 from broker.domain.states import Isolation
@@ -14,12 +14,14 @@ class CardState:
 
     Slices conflict if and only if their runs of memory units overlap, so a bit mask decides, with one more
     bit for the media engines and the isolation the card is cut for (None: empty, it may become anything).
+    How many slices there are decides nothing but which of two equals is taken.
     """
 
     mask: int = 0
     media: bool = False
     compute: int = 0
     isolation: Isolation | None = None
+    count: int = field(default=0, compare=False, repr=False)
 
     @property
     def empty(self) -> bool:
@@ -44,6 +46,7 @@ class CardState:
             media=self.media or profile.media,
             compute=self.compute + profile.compute,
             isolation=profile.isolation,
+            count=self.count + 1,
         )
 
     def without(self, profile: Profile, placement: Placement) -> "CardState":
@@ -59,6 +62,7 @@ class CardState:
             media=self.media and not profile.media,
             compute=self.compute - profile.compute,
             isolation=self.isolation if mask else None,
+            count=self.count - 1 if mask else 0,
         )
 
 

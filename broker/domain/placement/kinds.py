@@ -51,28 +51,37 @@ class Kind:
         """
         if not card.mask:
             return EMPTY
-        key = (card.mask, card.media, card.isolation)
+        key = (card.mask, card.media, card.isolation, card.count)
         known = self._states.get(key)
         if known is None:
             known = self._states[key] = self._state(*key)
         return known
 
-    def _state(self, mask: int, media: bool, isolation: Isolation | None) -> int:
+    def _state(self, mask: int, media: bool, isolation: Isolation | None, count: int) -> int:
         part = self._part.get(isolation)
         if part is None:
             return NOWHERE
         engines = self.table.media if media and self._sells_media else 0
-        if (exact := self.table.number.get(mask | engines | part)) is not None:
-            return exact
+        if exact := self._by_bits.get(mask | engines | part):
+            return exact.get(count, min(exact.values()))
         units, taken = self.table.media - 1, engines
         for seat in self._seats:
             if seat & mask & units:
                 taken |= seat & units
-        return self.table.number.get(taken | part if taken else EMPTY, NOWHERE)
+        touched = self._by_bits.get(taken | part if taken else EMPTY)
+        return min(touched.values()) if touched else NOWHERE
 
     @cached_property
-    def _states(self) -> dict[tuple[int, bool, Isolation | None], int]:
+    def _states(self) -> dict[tuple[int, bool, Isolation | None, int], int]:
         return {}
+
+    @cached_property
+    def _by_bits(self) -> dict[int, dict[int, int]]:
+        """The states by what is taken and, among equals, by how many slices take it."""
+        found: dict[int, dict[int, int]] = {}
+        for state in range(len(self.table.states)):
+            found.setdefault(self.table.without_count(state), {})[self.table.count(state)] = state
+        return found
 
     @cached_property
     def _part(self) -> dict[Isolation | None, int]:
@@ -108,7 +117,8 @@ def kind_of(model: GpuModelSpec, layout: Geometry | None, price_list: PriceList 
     given: Mapping[Name, float] = dict(price_list)
     usual = prices.default(sold, model.grid, model.compute)
     worth = tuple(given.get((p.name, p.isolation), price) for p, price in zip(sold, usual, strict=True))
-    return Kind(ranks_by_price(sold, model.grid, worth))
+    # A layout says by itself how many slices there are.
+    return Kind(ranks_by_price(sold, model.grid, worth, counted=layout is None))
 
 
 def everything(model: GpuModelSpec) -> tuple[Profile, ...]:

@@ -102,20 +102,22 @@ class PoolIndex:
 
     def weigh(self, profile: Profile) -> Choice | None:
         """Choose, and say what the choice costs; raises ValueError for a profile of another model."""
-        best: tuple[Cost, bool, str, int] | None = None
+        best: tuple[tuple[bool, float, int], bool, str, int] | None = None
+        score = None
         for shelf, number in self._selling(profile):
             live = shelf.buckets.live[number]
             if not live:
                 continue
             state = shelf.kind.ranks.order[number][(live & -live).bit_length() - 1]
             cost, start = shelf.kind.cost[number][state], shelf.kind.ranks.best[number][state].start
-            # Of two empty cards, the one that is cut already is no loss to whoever wants another cut.
-            uncut = state == UNTOUCHED and shelf.uncut
-            if best is None or (cost, uncut) <= best[:2]:
-                gpu = self._first_empty(shelf) if uncut else shelf.lowest(shelf.buckets.cards[state])
-                candidate = (cost, uncut, gpu, start)
-                best = candidate if best is None else min(best, candidate)
-        return Choice(best[0], Seat(best[2], Placement(best[3], profile.memory))) if best else None
+            # Of equals, a card that is cut already is no loss to whoever wants another cut.
+            if best is None or (cost.anywhere, shelf.uncut) <= best[:2]:
+                candidate = (cost.anywhere, shelf.uncut, self._first(shelf, state), start)
+                if best is None or candidate < best:
+                    best, score = candidate, cost
+        if best is None or score is None:
+            return None
+        return Choice(score, Seat(best[2], Placement(best[3], profile.memory)))
 
     def hold(self, seat: Seat, profile: Profile) -> None:
         """Take a seat, or raise ValueError when it is not free."""
@@ -172,8 +174,10 @@ class PoolIndex:
             must_be_of(self.model, profile)
         return found
 
-    def _first_empty(self, shelf: Shelf) -> str:
-        """Return an empty card of the node with fewest: whole nodes stay whole for gangs."""
+    def _first(self, shelf: Shelf, state: int) -> str:
+        """Return a card in a state; an uncut one of the node with fewest: whole nodes stay whole for gangs."""
+        if state != UNTOUCHED or not shelf.uncut:
+            return shelf.lowest(shelf.buckets.cards[state])
         empty = shelf.buckets.empty
         node = min(empty.fewest(), key=self._names.__getitem__)
         return shelf.lowest(empty.on[node])

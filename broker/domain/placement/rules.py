@@ -22,6 +22,11 @@ class Cost(NamedTuple):
     strands: float  # how much more of the free compute is of no use to what is asked for
     units_left: int
 
+    @property
+    def anywhere(self) -> tuple[bool, float, int]:
+        """Return the part that compares with cards that are cut otherwise: prices are one model's, ties are not."""
+        return self[:3]
+
 
 def bid_price(table: Table, worth: Sequence[float], popularity: Sequence[float] | None = None) -> Rule:
     """Return the rule for prices by profile; whole numbers stay exact.

@@ -83,13 +83,13 @@ def _cheapest(node: str, members: list[_Member], profile: Profile, count: int) -
     seats: list[Seat] = []
     while len(seats) < count:
         offers = [
-            (cost, each.uncut and state == EMPTY, each.gpu, n)
+            (cost.anywhere, each.uncut, cost, each.gpu, n)
             for n, (each, state) in enumerate(zip(members, states, strict=True))
             if (cost := each.kind.cost[each.number].get(state))
         ]
         if not offers:  # its placements cross, and an unlucky one took the room of two
             return None
-        cost, _, gpu, n = min(offers)
+        _, _, cost, gpu, n = min(offers)
         move = members[n].kind.ranks.best[members[n].number][states[n]]
         states[n] = move.after
         opened, loss = opened + cost.opens, loss + cost.loss

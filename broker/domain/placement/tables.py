@@ -42,7 +42,11 @@ class Table:
 
     def bits(self, profile: int, start: int) -> int:
         """Return the bits of a state in which nothing but this slice is taken, without its count."""
-        return self.states[self.put[profile][start][EMPTY]] & ((1 << _counting(self.grid)) - 1)
+        return self.without_count(self.put[profile][start][EMPTY])
+
+    def without_count(self, state: int) -> int:
+        """Return the bits of a state but for the count."""
+        return self.states[state] & ((1 << _counting(self.grid)) - 1)
 
     def count(self, state: int) -> int:
         """Return how many slices there are on a card; nought for all in a table that does not count."""

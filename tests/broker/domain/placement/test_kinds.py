@@ -35,6 +35,14 @@ def test_a_card_has_room_for_exactly_what_its_state_says(asked: list[Held]) -> N
         assert (state in UNCUT.cost[number]) == bool(UNCUT.most[number][state])
 
 
+def test_a_card_that_tells_no_count_is_taken_for_the_one_with_fewest_slices() -> None:
+    told = state_of([at(TWO, 0), at(TWO, 2)])
+    untold = CardState(told.mask, told.media, told.compute, told.isolation)
+    assert untold == told
+    assert UNCUT.state(untold) == UNCUT.state(state_of([at(FOUR, 0)]))
+    assert UNCUT.table.count(UNCUT.state(told)) == 2
+
+
 def test_cards_of_one_model_and_layout_share_one_kind() -> None:
     layout = Geometry(frozenset({at(THREE, 4)}))
     assert kind_of(H100, None) is UNCUT

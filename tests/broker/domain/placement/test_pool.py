@@ -4,7 +4,7 @@ from broker.domain.geometry import EMPTY, Geometry, Held
 from broker.domain.placement.pool import CardView, PoolIndex, Seat
 from broker.domain.profiles import Placement, Profile, shares
 from broker.domain.states import Isolation
-from tests.broker.domain.fleet import FOUR, H100, ONE, SEVEN, THREE
+from tests.broker.domain.fleet import FOUR, H100, ONE, SEVEN, THREE, TWO
 
 HALF, QUARTER = shares(grid=8, isolation=Isolation.SOFT)
 
@@ -68,3 +68,24 @@ def test_prices_of_a_forecast_decide_what_is_spoiled() -> None:
     unwanted = {(name, Isolation.HARDWARE): 10 for name in ("1g.10gb", "1g.20gb", "2g.20gb")}
     # Where hardly anybody asks for less than a 3g, its place beside the 4g is what must not be spoiled.
     assert PoolIndex(H100, cards, price_list=unwanted).choose(ONE) == Seat("ones", Placement(6, 1))
+
+
+def test_of_equal_cards_the_one_with_more_slices_is_taken_and_the_other_left_to_fall_empty() -> None:
+    cards = [holding("a", at(FOUR, 0)), holding("b", *(at(ONE, n) for n in range(4)))]
+    pool = PoolIndex(H100, cards)
+    assert pool.choose(THREE) == Seat("b", Placement(4, 4))
+    for start in (3, 2):
+        pool.release(Seat("b", Placement(start, 1)), ONE)
+    pool.hold(Seat("b", Placement(2, 2)), TWO)
+    assert pool.choose(THREE) == Seat("b", Placement(4, 4))
+    pool.remove("b")
+    assert pool.choose(THREE) == Seat("a", Placement(4, 4))
+
+
+def test_of_cards_that_are_cut_differently_but_cost_the_same_the_lowest_id_is_taken() -> None:
+    a, b = (CardView(gpu, "n", EMPTY, Geometry(frozenset({at(ONE, n)}))) for n, gpu in enumerate("ab"))
+    assert (
+        PoolIndex(H100, [a, b]).choose(ONE)
+        == PoolIndex(H100, [b, a]).choose(ONE)
+        == Seat("a", Placement(0, 1))
+    )
