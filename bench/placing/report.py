@@ -47,12 +47,13 @@ def table(title: str, rows: Rows, columns: Iterable[str], *, gaps: bool = True) 
     The peer of a mix is whichever published policy does best on it, in the same run.
     """
     columns = list(columns)
-    head = [f"{column:>14}" for column in columns] + [
+    wide = max(13, *map(len, columns)) + 1
+    head = [f"{column:>{wide}}" for column in columns] + [
         f"{name:>10}" for name in ("to oracle", "to peer") if gaps
     ]
     print(f"\n{title}\n{'':13}{''.join(head)}", file=sys.stderr)
     for name, cells in rows.items():
-        line = [_cell(cells.get(column)) for column in columns]
+        line = [f"{_cell(cells.get(column)):>{wide}}" for column in columns]
         if gaps:
             line += [_gap(cells, rows[ORACLE], columns), _gap(cells, best_peers(rows, columns), columns)]
         print(f"{name:13}{''.join(line)}", file=sys.stderr)
@@ -67,7 +68,7 @@ def best_peers(rows: Rows, columns: Iterable[str]) -> dict[str, Cell]:
 
 
 def _cell(values: Cell | None) -> str:
-    return f"{mean(values):8.2f} ±{within(values):4.2f}" if values else f"{'–':>14}"
+    return f"{mean(values):.2f} ±{within(values):4.2f}" if values else "–"
 
 
 def _gap(cells: dict[str, Cell], other: dict[str, Cell], columns: Sequence[str]) -> str:
