@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 
 from broker.domain.placement.fleet import Fleet, Slice
+from broker.domain.placement.tables import NOWHERE
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +36,7 @@ def take(fleet: Fleet, step: Step) -> None:
     """Take a step; raises KeyError, and changes nothing, where the slice is not there or its new place is taken."""
     if (fleet.card.get(step.allocation), fleet.start.get(step.allocation)) != (step.card, step.start):
         raise KeyError(f"{step.allocation} is not at unit {step.start} of card {step.card}; make a new plan")
-    table, buckets = fleet.table, fleet.buckets
-    if table.states[buckets.state[step.to_card]] & table.bits(step.profile, step.to_start):
+    if fleet.table.put[step.profile][step.to_start][fleet.buckets.state[step.to_card]] == NOWHERE:
         raise KeyError(f"unit {step.to_start} of card {step.to_card} is taken; make a new plan")
     fleet.hold(step.to_card, fleet.lift(step.allocation).at(step.to_start))
 

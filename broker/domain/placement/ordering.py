@@ -80,5 +80,6 @@ class _Order:
         return replace(step, to_card=self._spare, to_start=start, gain=0)
 
     def _units(self, profile: int, start: int) -> list[int]:
-        bits = self._table.bits(profile, start)
-        return [unit for unit in range(bits.bit_length()) if bits >> unit & 1]
+        its = self._table.profiles[profile]
+        # The media engines of a card are taken as if they were a unit behind its last.
+        return [*range(start, start + its.memory), *([self._table.grid] if its.media else ())]

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from itertools import combinations
 from typing import NamedTuple
 
-from broker.domain.placement.tables import Table
+from broker.domain.placement.tables import EMPTY, Table
 from broker.domain.profiles import Profile
 
 
@@ -62,21 +62,21 @@ class Shapes:
 
     def _cheapest(self, shape: int, profile: int, most: int) -> Eviction | None:
         table = self._table
-        taken, movable = 0, []
+        state, movable = EMPTY, []
         for start in range(table.grid):
             digit = shape >> start * self._digit & (1 << self._digit) - 1
             if digit:
                 its, may_move = divmod(digit - 1, 2)
-                taken |= table.bits(its, start)
+                state = table.put[its][start][state]
                 if may_move and self._yields[profile][its]:
                     movable.append((start, its))
-        left, ways = table.free(table.number[taken]), []
+        left, ways = table.free(state), []
         for count in range(1, most + 1):
             for gone in combinations(movable, count):
-                after = taken
+                after = state
                 for start, its in gone:
-                    after &= ~table.bits(its, start)
-                if table.moves[profile][table.number[after]]:
+                    after = table.gone[its][start][after]
+                if table.moves[profile][after]:
                     compute = sum(table.profiles[its].compute for _, its in gone)
                     ways.append(Eviction(count, compute, left, tuple(start for start, _ in gone)))
             if ways:
@@ -97,8 +97,8 @@ class Shapes:
 
 def _yields(its: Profile, wanted: Profile) -> bool:
     """Tell whether moving one for the other can help: not where the other would fit wherever the one could go."""
-    helped = wanted.media and not its.media
-    return helped or not all(any(b.mask & ~a.mask == 0 for b in wanted.placements) for a in its.placements)
+    other = (wanted.media and not its.media) or wanted.isolation is not its.isolation
+    return other or not all(any(b.mask & ~a.mask == 0 for b in wanted.placements) for a in its.placements)
 
 
 class _Ways:

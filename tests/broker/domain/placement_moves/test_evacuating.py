@@ -7,7 +7,7 @@ from broker.domain.placement.budgets import Budget
 from broker.domain.placement.evacuating import evacuate
 from broker.domain.placement.fleet import Slice
 from broker.domain.placement.moving import take
-from tests.broker.domain.placement_moves.cards import P4, P7, drawn, fleet
+from tests.broker.domain.placement_moves.cards import COUNTING, P4, P7, RANKS, drawn, fleet
 
 
 def gang(count: int) -> list[Slice]:
@@ -63,12 +63,13 @@ def test_a_node_too_dear_or_beyond_the_budget_is_passed_over() -> None:
 @settings(max_examples=20)
 @given(st.data())
 def test_the_steps_of_an_evacuation_can_be_taken_in_their_order(data: st.DataObject) -> None:
-    cards, twin = fleet(*[""] * 6, per_node=3), fleet(*[""] * 6, per_node=3)
+    ranks = data.draw(st.sampled_from([RANKS, COUNTING]))
+    cards, twin = fleet(*[""] * 6, per_node=3, ranks=ranks), fleet(*[""] * 6, per_node=3, ranks=ranks)
     for number in range(data.draw(st.integers(1, 20))):
         profile = data.draw(st.sampled_from([*range(P4 + 1), P7]))
         cost = data.draw(st.sampled_from([None, 1, 2, 3]))
         if seat := cards.place(piece := Slice(str(number), profile, 0, cost)):
-            twin.hold(seat[0], piece._replace(start=seat[1]))
+            twin.hold(seat[0], piece.at(seat[1]))
     for allocation in data.draw(st.lists(st.sampled_from(sorted(cards.card)), unique=True)):
         cards.lift(allocation)
         twin.lift(allocation)

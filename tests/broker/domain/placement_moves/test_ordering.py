@@ -2,6 +2,10 @@ import pytest
 
 from broker.domain.placement.moving import Step, take
 from broker.domain.placement.ordering import ordered
+from broker.domain.placement.tables import table_of
+from broker.domain.profiles import shares
+from broker.domain.states import Isolation
+from tests.broker.domain.fleet import ONE, ONE_ME, SEVEN
 from tests.broker.domain.placement_moves.cards import P2, P3, P4, P7, TABLE, drawn, fleet
 
 # Each of the two halves of card 0 is where the other one should be.
@@ -69,3 +73,15 @@ def test_a_step_to_where_another_lies_is_refused() -> None:
     with pytest.raises(KeyError, match=r"unit 0 of card 1 is taken"):
         take(cards, Step("0.0", P4, 0, 0, 1, 0, cost=4))
     assert drawn(cards) == ["4@0", "1@1"]
+
+
+def test_the_media_engines_of_a_card_are_waited_for() -> None:
+    table = table_of((ONE, ONE_ME), 8)
+    comes, goes = Step("0.0", 1, 0, 0, 1, 0, cost=1), Step("1.3", 1, 1, 3, 2, 0, cost=1)
+    assert ordered(table, [comes, goes]) == [goes, comes]
+
+
+def test_cards_cut_for_another_use_do_not_wait_for_each_other() -> None:
+    table = table_of((SEVEN, *shares(grid=8, isolation=Isolation.SOFT)), 8)
+    steps = [Step("0.0", 1, 0, 0, 1, 4, cost=4), Step("1.0", 1, 1, 0, 2, 0, cost=4)]
+    assert ordered(table, steps) == steps

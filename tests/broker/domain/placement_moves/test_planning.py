@@ -9,18 +9,18 @@ from broker.domain.placement.budgets import Budget
 from broker.domain.placement.fleet import Fleet, Slice
 from broker.domain.placement.moving import take
 from broker.domain.placement.planning import defragment
-from broker.domain.placement.ranks import ranked
+from broker.domain.placement.ranks import Ranks, ranked
 from broker.domain.placement.rules import bid_price
 from broker.domain.placement.tables import table_of
 from broker.domain.profiles import Placement, Profile
 from broker.domain.states import Isolation
-from tests.broker.domain.placement_moves.cards import P4, RANKS, drawn, fleet
+from tests.broker.domain.placement_moves.cards import COUNTING, P4, RANKS, drawn, fleet
 
 
-def scattered(cards: int, fill: float, seed: int) -> Fleet:
+def scattered(cards: int, fill: float, seed: int, ranks: Ranks = RANKS) -> Fleet:
     """Small slices at chance places, as leases that come and go leave them."""
-    chance, table = Random(seed), RANKS.table
-    made = Fleet(Buckets(RANKS, [card // 8 for card in range(cards)]))
+    chance, table = Random(seed), ranks.table
+    made = Fleet(Buckets(ranks, [card // 8 for card in range(cards)]))
     units, number = 0, 0
     while units < fill * 8 * cards:
         profile, card = chance.choices(range(P4 + 1), (30, 25, 20, 10, 10))[0], chance.randrange(cards)
@@ -92,9 +92,9 @@ def test_a_fleet_of_small_slices_is_left_within_two_percent_of_the_fewest_cards(
 
 
 @settings(max_examples=20)
-@given(st.integers(0, 1000), st.floats(0.1, 0.9))
-def test_the_same_slices_on_the_same_cards_have_the_same_plan(seed: int, fill: float) -> None:
-    cards = scattered(8, fill, seed)
+@given(st.integers(0, 1000), st.floats(0.1, 0.9), st.sampled_from([RANKS, COUNTING]))
+def test_the_same_slices_on_the_same_cards_have_the_same_plan(seed: int, fill: float, ranks: Ranks) -> None:
+    cards = scattered(8, fill, seed, ranks)
     plan = defragment(cards)
     for allocation in sorted(cards.card):  # their history is another one now
         card = cards.card[allocation]

@@ -5,7 +5,18 @@ from broker.domain.placement.budgets import Budget
 from broker.domain.placement.fleet import Slice
 from broker.domain.placement.moving import take
 from broker.domain.placement.repacking import Repack, make_room
-from tests.broker.domain.placement_moves.cards import P1, P1_DOUBLE, P2, P3, P4, P7, drawn, fleet
+from tests.broker.domain.placement_moves.cards import (
+    COUNTING,
+    P1,
+    P1_DOUBLE,
+    P2,
+    P3,
+    P4,
+    P7,
+    RANKS,
+    drawn,
+    fleet,
+)
 
 NEW_3G = Slice("new", P3, 0, 4)
 
@@ -97,13 +108,13 @@ def test_a_tenant_is_not_disturbed_beyond_its_share() -> None:
 @settings(max_examples=30)
 @given(st.data())
 def test_every_step_can_be_taken_in_the_order_given_and_taken_back(data: st.DataObject) -> None:
-    size = data.draw(st.integers(1, 4))
-    cards, twin = fleet(*[""] * size), fleet(*[""] * size)
+    size, ranks = data.draw(st.integers(1, 4)), data.draw(st.sampled_from([RANKS, COUNTING]))
+    cards, twin = fleet(*[""] * size, ranks=ranks), fleet(*[""] * size, ranks=ranks)
     for number in range(data.draw(st.integers(1, 20))):
         profile, cost = data.draw(st.integers(0, P4)), data.draw(st.sampled_from([None, 1, 2]))
         piece = Slice(str(number), profile, 0, cost)
         if seat := cards.place(piece):
-            twin.hold(seat[0], piece._replace(start=seat[1]))
+            twin.hold(seat[0], piece.at(seat[1]))
     for allocation in data.draw(st.lists(st.sampled_from(sorted(cards.card)), unique=True)):
         cards.lift(allocation)
         twin.lift(allocation)
