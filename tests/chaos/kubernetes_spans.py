@@ -8,7 +8,8 @@ was held beside that is free for one of these reasons, and lost otherwise:
   be asked later some time, at most `STARTS_WITHIN_S`;
 - it was going: its end was in our books already, and slow ends are not charged, at most `GOES_WITHIN_S`;
 - nobody could hear of it: what is silent is charged to its last proof of life, which is a pulse old at most. Whoever
-  lets go while our books call the cluster silent pays until they did so, whatever the silence came from.
+  lets go while our books call the cluster or the lease silent pays until they did so, for no more than
+  `BELIEVED_S` where nothing is known to be silent: one answer that failed is asked for again by then.
 
 And a lease outlives a pod where another is made within `REPLACED_WITHIN_S`; that moment is charged.
 """
@@ -24,12 +25,14 @@ from broker.services.outcomes import LOOK_AGAIN, LOST_AFTER
 from broker.services.reconcile import CLAIM
 
 Life = tuple[str, int]  # a lease and its generation: between two of them it was stopped, or went elsewhere
-EVERYWHERE, BY_THE_BOOKS, EVER = "", "*", float("inf")  # of what could not be heard, and by whose word
+EVERYWHERE, EVER = "", float("inf")
+BY_THE_BOOKS, OUR_WORD = "clu_", ("clu_", "lse_")  # silences of the cluster, or of one lease, by our own word
 SWEEP_S, RETRY_AFTER_S = 5.0, 30.0  # how long each lets wait at most
 LOOK_S = LOOK_AGAIN.total_seconds() + SWEEP_S
 STARTS_WITHIN_S = GOES_WITHIN_S = CLAIM.total_seconds() + LOOK_S + RETRY_AFTER_S
 REPLACED_WITHIN_S = LOST_AFTER.total_seconds() + LOOK_S
 PROOF_S = EVERY_S + PATIENCE_S  # so old the last proof of life may be when a silence begins
+BELIEVED_S = PROOF_S + LOOK_S + RETRY_AFTER_S
 HEARD_AGAIN_S = LOOK_S  # until who could not be heard was asked again
 UNEXPLAINED = ("lost", "charged_between_pods")
 FREE = ("starting", "going", "silent", "between_pods")
@@ -117,7 +120,9 @@ def _mute(pods: Sequence[Held], silences: Sequence[Silence]) -> list[Piece]:
         for each in silences
         if each.node in nodes
     )
-    return merged(chain(really, (each.when for each in silences if each.node == BY_THE_BOOKS)))
+    lives = {each.life[0] for each in pods} | {BY_THE_BOOKS}
+    ours = (each.when for each in silences if each.node in lives)
+    return merged(chain(really, (Piece(since, min(until, since + BELIEVED_S)) for since, until in ours)))
 
 
 def merged(pieces: Iterable[Piece]) -> list[Piece]:

@@ -14,6 +14,7 @@ from typing import Any, Self
 from billing.services.showcase import prices
 from broker.domain.cuts import WHOLE, Cut
 from broker.domain.mig_configs import alias_of, name_of
+from broker.domain.states import Condition
 from broker.models import Cluster, Lease, Offering, OfferingState
 from broker.provisioners.kubernetes import transport
 from broker.provisioners.kubernetes.transport import Answer, Api
@@ -25,7 +26,7 @@ from ports import clock, doorbell
 from tenants.models import QuotaKind
 from tenants.services.refusals import Refused
 from tenants.services.walls import as_sweep
-from tests.chaos.kubernetes_spans import BY_THE_BOOKS, EVERYWHERE, Piece, Silence
+from tests.chaos.kubernetes_spans import BY_THE_BOOKS, EVERYWHERE, OUR_WORD, Piece, Silence
 from tests.chaos.kubernetes_time import Jumps, Later
 from tests.cluster.installed import install
 from tests.cluster.stages import PLUGIN
@@ -104,7 +105,7 @@ class World:
 
     mute: dict[str, float] = field(
         default_factory=dict
-    )  # nodes that cannot be heard, or all of it: since when
+    )  # nodes that cannot be heard, or all of it; and leases, or all of it, by our books: since when
     _silences: list[Silence] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -221,12 +222,16 @@ class World:
         self._read_who_is_silent()
 
     def _read_who_is_silent(self) -> None:
-        """Take note of when our books call the cluster silent: faults make it so that no disaster told of."""
-        called = Cluster.objects.values_list("silent_since", flat=True).get(pk=self.cluster.pk)
-        if called is None:
-            self.speaks(BY_THE_BOOKS)
-        elif BY_THE_BOOKS not in self.mute:
-            self.mute[BY_THE_BOOKS] = self.jumps.real(called).timestamp()
+        """Take note of what our books call silent, and since when: faults make it so that no disaster told of."""
+        since = {BY_THE_BOOKS: Cluster.objects.values_list("silent_since", flat=True).get(pk=self.cluster.pk)}
+        with as_sweep():
+            unheard = Lease.objects.filter(state="active", conditions__has_key=Condition.UNREACHABLE)
+            since |= dict(unheard.values_list("id", "seen_at"))
+        for what, moment in since.items():
+            if moment is not None:
+                self.mute.setdefault(what, self.jumps.real(moment).timestamp())
+        for what in [each for each in self.mute if each.startswith(OUR_WORD) and since.get(each) is None]:
+            self.speaks(what)
 
     def _now(self) -> datetime:
         """Read the clock, as every task does when it begins."""

@@ -50,6 +50,18 @@ def test_who_lets_go_in_a_silence_of_our_books_pays_until_it_began_and_not_a_sec
     assert sums((1000, 1604), book=book, silences=(called,)) == {"silent": 4}
     late = Silence(spans.BY_THE_BOOKS, Piece(1603, 1606))
     assert sums((1000, 1604), book=book, silences=(late,)) == {"silent": 1, "lost": 3}
+    its_own, others = Silence(LIFE[0], Piece(1600, 1606)), Silence("lse_2", Piece(1600, 1606))
+    assert sums((1000, 1604), book=book, silences=(its_own,)) == {"silent": 4}
+    assert sums((1000, 1604), book=book, silences=(others,)) == {"lost": 4}
+
+
+def test_our_own_word_for_a_silence_is_believed_for_as_long_as_one_answer_may_fail() -> None:
+    book = Book(Piece(1000, 1600), 2600)
+    called = Silence(LIFE[0], Piece(1600, 2600))
+    assert sums((1000, 2600), book=book, silences=(called,)) == {
+        "silent": round(spans.BELIEVED_S),
+        "lost": round(1000 - spans.BELIEVED_S),
+    }
 
 
 @pytest.mark.parametrize(
