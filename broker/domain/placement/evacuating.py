@@ -8,7 +8,7 @@ from broker.domain.placement.budgets import Budget
 from broker.domain.placement.draining import largest_first
 from broker.domain.placement.fleet import Fleet, Slice
 from broker.domain.placement.moving import Draft, Step
-from broker.domain.placement.tables import EMPTY
+from broker.domain.placement.tables import EMPTY, NOWHERE
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,8 @@ def evacuate(
     A slice goes where others lie already; one that is a whole card itself goes to an empty card of another node, if
     such may be moved at all. So many nodes are tried, in the order of what has to go.
     """
-    for cards, pieces in _cheapest(fleet, len(gang), whole_cards)[:nodes]:
+    for cards in _cheapest(fleet, len(gang), whole_cards)[:nodes]:
+        pieces = largest_first(fleet, cards)
         if budget is not None and not budget.affords(pieces):
             continue
         if gain is not None and sum(piece.cost or 0 for piece in pieces) > gain:
@@ -46,25 +47,25 @@ def evacuate(
     return None
 
 
-def _cheapest(fleet: Fleet, count: int, whole_cards: bool) -> list[tuple[tuple[int, ...], list[Slice]]]:
-    """Name, cheapest first, the cards on each node that would be taken, and what lies on them."""
-    grid, profiles = fleet.table.grid, fleet.table.profiles
+def _cheapest(fleet: Fleet, count: int, whole_cards: bool) -> list[tuple[int, ...]]:
+    """Name by node, the cheapest first, the cards that would be taken there."""
     on_node: defaultdict[int, list[tuple[int, int, int]]] = defaultdict(list)
-    for card, node in enumerate(fleet.buckets.node):
-        pieces = fleet.on[card].values()
-        if all(
-            piece.cost is not None and (whole_cards or profiles[piece.profile].memory < grid)
-            for piece in pieces
-        ):
-            on_node[node].append((len(pieces), sum(piece.cost or 0 for piece in pieces), card))
+    stays = [not whole_cards and its.memory == fleet.table.grid for its in fleet.table.profiles]
+    for card, (node, state) in enumerate(zip(fleet.buckets.node, fleet.buckets.state, strict=True)):
+        cost = 0
+        for piece in fleet.on[card].values():
+            if piece.cost is None or stays[piece.profile]:
+                break
+            cost += piece.cost
+        else:
+            if state != NOWHERE:
+                on_node[node].append((len(fleet.on[card]), cost, card))
     found = []
     for node, loads in on_node.items():
         if len(loads) >= count:
             taken = sorted(loads)[:count]
             found.append((sum(load[0] for load in taken), sum(load[1] for load in taken), node, taken))
-    found.sort()
-    ways = [tuple(card for _, _, card in taken) for _, _, _, taken in found]
-    return [(cards, largest_first(fleet, cards)) for cards in ways]
+    return [tuple(card for _, _, card in taken) for _, _, _, taken in sorted(found)]
 
 
 def _out_of_its_way(

@@ -60,6 +60,13 @@ def test_a_node_too_dear_or_beyond_the_budget_is_passed_over() -> None:
     assert budget.left == 0
 
 
+def test_a_card_that_left_the_pool_is_no_place_for_a_gang() -> None:
+    cards = fleet("", "", per_node=2)
+    cards.buckets.remove(1)
+    assert evacuate(cards, gang(2)) is None
+    assert evacuate(cards, gang(1)) is not None
+
+
 @settings(max_examples=20)
 @given(st.data())
 def test_the_steps_of_an_evacuation_can_be_taken_in_their_order(data: st.DataObject) -> None:
