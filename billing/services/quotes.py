@@ -12,8 +12,8 @@ from billing.services.prices import Price
 from broker.domain.placement.pool import Seat
 from broker.models import Lease, Offering
 from broker.services import capacity, gates
-from broker.services.capacity import Card
 from broker.services.leases.request import Wanted, build
+from broker.services.placement.cards import Card
 from broker.services.volumes import mounting
 from tenants.models import Project
 from tenants.services import quotas

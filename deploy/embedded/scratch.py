@@ -61,17 +61,17 @@ class Scratch:
 
 
 @contextmanager
-def scratch() -> Iterator[Scratch]:
-    """Make it, hand it out, take it away."""
+def scratch(*, durable: bool = False) -> Iterator[Scratch]:
+    """Make it, hand it out, take it away; a `durable` one stands on the disk, and its commits wait for it."""
     os.umask(0o022)
-    place = Path(tempfile.mkdtemp(prefix="gpubroker-scratch-", dir=quickest_place()))
+    place = Path(tempfile.mkdtemp(prefix="gpubroker-scratch-", dir=None if durable else quickest_place()))
     place.chmod(0o755)
     servers = account.unprivileged()
     places = folders.prepare(place, servers=servers, products=None)
     supervisor = Supervisor(places.logs)
     try:
         programs, password = binaries.find_postgres(servers), places.data / "administrator"
-        cluster = Cluster(programs, places.postgres, places.sockets, password, servers, CARELESS)
+        cluster = Cluster(programs, places.postgres, places.sockets, password, servers, {} if durable else CARELESS)
         cluster.initialise()
         server = Server(cluster.url())
         valkey = Valkey(binaries.find_valkey(servers), places.valkey, places.sockets, servers, keep=False)

@@ -37,6 +37,17 @@ def test_a_ring_is_a_row_of_the_same_transaction() -> None:
     assert str(ring) == "broker.step(lse_1)"
 
 
+def test_a_ring_for_each_of_many_is_a_row_each(sent: list[Hint]) -> None:
+    doorbell.ring_for_each("broker.step", ["lse_1", "lse_2"], tenant_id="ten_1", now=NOW)
+    doorbell.ring_for_each("broker.step", [], tenant_id="ten_1", now=NOW)
+    heard = []
+    with doorbell.heard_by(lambda *hint: heard.append(hint)):
+        doorbell.ring_for_each("broker.step", ["lse_3"], tenant_id="ten_1", now=NOW)
+    assert heard == [("broker.step", "lse_3", "ten_1", NOW)]
+    assert relay(now=NOW) == 2
+    assert sent == [("broker.step", "lse_1", "ten_1"), ("broker.step", "lse_2", "ten_1")]
+
+
 def test_hints_are_sent_when_due_in_order_and_forgotten(sent: list[Hint]) -> None:
     doorbell.ring("b", "second", now=NOW, after_s=1)
     doorbell.ring("a", "first", tenant_id="ten", now=NOW)

@@ -10,9 +10,9 @@ from broker.domain.packing import wares
 from broker.domain.profiles import Placement, Profile
 from broker.domain.states import LeaseState, PriceClass
 from broker.models import Health, NodeState, Offering
-from broker.services.capacity import Pool, cut_of
 from broker.services.catalogue import shape, spec_of
 from broker.services.fleet.uses import Card, Slice
+from broker.services.placement.cards import Pool, cut_of
 
 CARDS = """
 SELECT g.id, g.index, g.gpu_model_id, g.health, g.health_reason, extract(epoch FROM g.health_since)::float8,

@@ -4,6 +4,7 @@ Its place may not have taken it, or its cluster fell silent before it began. Wha
 often as it takes; only then may anybody else have the place.
 """
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from django.db.models import Q
@@ -11,8 +12,8 @@ from django.db.models import Q
 from broker.models import Allocation, Lease
 from broker.provisioners.base import Observation, Seen, Unanswered
 from broker.services import clusters
-from broker.services.capacity import Card, pool_of
 from broker.services.leases.orders import order_of
+from broker.services.placement.seating import Wish, pool_of
 from broker.services.volumes import mounting
 from ports import clock, doorbell
 from tenants.services.walls import as_tenant
@@ -86,14 +87,13 @@ def due() -> list[Hint]:
     return [("broker.leave", lease_id, tenant_id) for lease_id, tenant_id in rows]
 
 
-def elsewhere(lease: Lease, cards: list[Card], *, now: datetime) -> list[list[Card]]:
-    """Return the cards to try in turn: other clusters first, then other nodes, and not those that just failed it."""
+def elsewhere(lease: Lease, wish: Wish, *, now: datetime) -> list[Wish]:
+    """Return what to try in turn: other clusters first, then other nodes, and not those that just failed it."""
     if lease.generation == 1:
-        return [cards]
+        return [wish]
     failed = Allocation.objects.filter(lease=lease, leaving_since__gt=now - ELSEWHERE)
     rows = list(failed.values_list("gpu__node_id", "gpu__node__cluster__name"))
     if not rows:
-        return [cards]
-    nodes, names = {node for node, _ in rows}, {name for _, name in rows}
-    others = [card for card in cards if card.node not in nodes]
-    return [[card for card in others if card.cluster not in names], others]
+        return [wish]
+    nodes, names = frozenset(node for node, _ in rows), frozenset(name for _, name in rows)
+    return [replace(wish, not_on=nodes, not_in=names), replace(wish, not_on=nodes)]

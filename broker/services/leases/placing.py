@@ -1,30 +1,32 @@
 """Giving queued leases their places: oldest first, small ones may pass, and nobody starves."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from itertools import takewhile
 
 import structlog
-from django.db import DataError, IntegrityError, connection, transaction
+from django.db import IntegrityError, connection, transaction
 from django.db.backends.postgresql.psycopg_any import NumericRange
 from django.db.models import F
 from django.db.models.functions import Coalesce
 
-from broker.domain.states import LeaseState
+from broker.domain.states import Isolation, LeaseState
 from broker.models import Allocation, Gpu, Lease, Offering, StaleLease
-from broker.services.capacity import (
-    Card,
-    Pool,
+from broker.services.capacity import could_ever_fit
+from broker.services.leases import bursts, leaving
+from broker.services.leases.bursts import LOOK_AGAIN, UNREADABLE
+from broker.services.placement.cards import Card, Pool
+from broker.services.placement.engine import up_to_date
+from broker.services.placement.seating import (
     Seating,
-    cards_of,
-    could_ever_fit,
+    Wish,
     has_strangers,
     pool_of,
     seat,
-    within,
 )
-from broker.services.leases import leaving
+from broker.services.placement.stock import WALLED, Stock
 from broker.services.volumes import mounting
 from ports import doorbell
 from tenants.services.walls import as_sweep, as_tenant
@@ -33,11 +35,8 @@ TRIES = 4
 BATCH = 5000
 # From then on younger leases of the pool wait behind it, so that a large gang lands at last: if it can.
 PATIENCE = timedelta(hours=1)
-LOOK_AGAIN = timedelta(seconds=10)
 GUARDS = {"one_lease_per_place", "one_isolation_per_card", "no_strangers_on_a_soft_card"}
 AS_IT_STANDS = ["state", "seq", "at", "generation", "version", "max_duration_s", "end_date", "quota_uses"]
-# What the database cannot take or give back: about one lease, unlike a lost connection, which ends the run.
-UNREADABLE = (DataError, IntegrityError, ValueError, OverflowError)
 Shape = tuple[str, int, bool]  # offering, quantity, same node
 Wants = tuple[str, str, int, bool]  # the tenant, too: of two equals, both fit or neither
 log = structlog.get_logger(__name__)
@@ -55,6 +54,14 @@ class Waiting:
     since: datetime
     waits_for: str
     volume_id: str | None  # it may have to go where that lies, and nobody elsewhere waits behind it
+    generation: int
+    isolation: str
+
+    @property
+    def is_plain(self) -> bool:
+        """Tell whether it takes any place there is: a volume, a gang, a share or a second try may not."""
+        walled = Isolation(self.isolation) in WALLED
+        return self.quantity == 1 and self.volume_id is None and self.generation == 1 and walled
 
     @property
     def wants(self) -> Wants:
@@ -70,11 +77,18 @@ def serve(pool: Pool, *, now: datetime, upto: str = "") -> int:
 
     Whoever has the hint of one lease goes no further: those that came with it have hints of their own.
     """
-    placed = 0
     hopeless: dict[Wants, str] = {}  # what found no place just now, and why: its like need not try
     queue, impossible = waiting(pool, upto=upto), set[Shape]()
+    placed, together, crowded = 0, set[str](), False
     for number, entry in enumerate(queue, 1):
         reason = hopeless.get(entry.wants)
+        if reason is None and not crowded and entry.lease_id not in together:
+            burst = _burst(queue[number - 1 : number - 1 + bursts.MOST])
+            settled, crowded = _place_together(pool, burst, now, hinted=bool(upto))
+            together |= settled
+        if entry.lease_id in together:
+            placed += 1
+            continue
         try:
             if reason is None and _try(entry, hopeless, now, hinted=bool(upto)):
                 placed += 1
@@ -92,6 +106,21 @@ def serve(pool: Pool, *, now: datetime, upto: str = "") -> int:
                 break
             impossible.add(entry.shape)
     return placed
+
+
+def _burst(queue: Sequence[Waiting]) -> list[Waiting]:
+    """Return the head of a queue that may be placed together: slices of one tenant that need no closer look."""
+    head = queue[0]
+    return list(takewhile(lambda each: each.tenant_id == head.tenant_id and each.is_plain, queue))
+
+
+def _place_together(pool: Pool, burst: Sequence[Waiting], now: datetime, *, hinted: bool) -> bursts.Outcome:
+    if len(burst) <= 1:
+        return bursts.Outcome(set(), crowded=False)
+    ids = [each.lease_id for each in burst]
+    # Nobody has looked at the others of a hint: their own are on their way, and go on with them.
+    rings_for = [each.lease_id for each in burst if not hinted or each.waits_for]
+    return bursts.place(pool, burst[0].tenant_id, ids, rings_for=rings_for, now=now)
 
 
 def _may_land(entry: Waiting, offering: Offering) -> bool:
@@ -129,7 +158,10 @@ def _try(entry: Waiting, hopeless: dict[Wants, str], now: datetime, *, hinted: b
 def waiting(pool: Pool, *, upto: str = "") -> list[Waiting]:
     """Return a pool's queue, oldest first: all of it, or as far as one lease."""
     model, region = pool
-    columns = ("id", "tenant_id", "offering_id", "quantity", "same_node", "since", "waits_for", "volume_id")
+    columns = (
+        *("id", "tenant_id", "offering_id", "quantity", "same_node", "since", "waits_for", "volume_id"),
+        *("generation", "offering__isolation"),
+    )
     with as_sweep():
         queued = Lease.objects.filter(state="queued", offering__gpu_model=model, offering__region=region)
         rows = queued.annotate(since=Coalesce("waits_since", "created_at")).order_by("since", "id")
@@ -157,21 +189,29 @@ def is_first(lease: Lease) -> bool:
 def place(lease: Lease, *, now: datetime) -> bool:
     """Give one queued lease its places; False leaves it in the queue with a plain reason.
 
-    The caller goes on with it, or rings for somebody who does. Two placers may decide at once: PostgreSQL lets
-    one of them have the place, the other looks again.
+    The caller goes on with it, or rings for somebody who does. Two placers may decide at once: who finds a card in
+    another's hands takes the next best, and waits only where there is none; PostgreSQL lets one of them have the
+    place, the other looks again.
     """
+    in_hands: frozenset[str] = frozenset()
     for _ in range(TRIES):
-        where = mounting.home_of(lease.volume_id)
-        cards = within(where, cards_of(pool_of(lease.offering)))
-        seating = _seat(lease, cards, now)
+        wish = _wish(lease)
+        wishes = leaving.elsewhere(lease, wish, now=now)
+        with up_to_date() as stock:
+            seating = _seat([replace(each, not_at=in_hands) for each in wishes], stock)
+            waits = seating is None and bool(in_hands)
+            if waits:
+                seating = _seat(wishes, stock)
+            if seating is None:
+                lease.waits_for = why_not(wish, stock, elsewhere=wishes != [wish])
         if seating is None:
-            lease.waits_for = why_not(lease, cards, now=now, where=where)
             _say([lease.pk], lease.waits_for)
             return False
         try:
             with transaction.atomic():
-                if _hold(lease, seating, now):
+                if _hold(lease, seating, now, waits):
                     return True
+            in_hands |= frozenset(seating.cards)
         except StaleLease:
             pass  # it ended, was placed, or only was extended: what it is now decides
         except IntegrityError as error:
@@ -185,32 +225,38 @@ def place(lease: Lease, *, now: datetime) -> bool:
     return False
 
 
-def _seat(lease: Lease, cards: list[Card], now: datetime) -> Seating | None:
-    """Choose seats, elsewhere first where a place has just failed this lease."""
-    for choice in leaving.elsewhere(lease, cards, now=now):
-        if seating := seat(lease.offering, choice, quantity=lease.quantity, same_node=lease.same_node):
-            return seating
-    return None
+def _wish(lease: Lease) -> Wish:
+    home = mounting.home_of(lease.volume_id)
+    return Wish(lease.offering, lease.quantity, lease.same_node, home)
+
+
+def _seat(wishes: Iterable[Wish], stock: Stock) -> Seating | None:
+    """Choose seats for the first wish that can be had."""
+    return next((seating for wish in wishes if (seating := seat(wish, stock))), None)
 
 
 def foresee(lease: Lease) -> None:
     """Let a lease say what placing it now would do, and do nothing."""
-    where = mounting.home_of(lease.volume_id)
-    cards = within(where, cards_of(pool_of(lease.offering)))
-    if seat(lease.offering, cards, quantity=lease.quantity, same_node=lease.same_node):
-        lease.state = LeaseState.PROVISIONING.value
-    else:
-        lease.waits_for = why_not(lease, cards, where=where)
+    wish = _wish(lease)
+    with up_to_date() as stock:
+        if seat(wish, stock):
+            lease.state = LeaseState.PROVISIONING.value
+        else:
+            lease.waits_for = why_not(wish, stock)
 
 
-def _hold(lease: Lease, seating: Seating, now: datetime) -> bool:
-    """Take the seats and step to provisioning; False when a card went out of service meanwhile."""
+def _hold(lease: Lease, seating: Seating, now: datetime, waits: bool = False) -> bool:
+    """Take the seats and step to provisioning; False when a card went out of service or is in another's hands.
+
+    Who `waits` is told of the latter only once it is decided.
+    """
     offering, generation = lease.offering, lease.generation + 1
     if _meets_strangers(seating):
         return False
-    # Locked in order: two placers of one card wait for each other here, where no circle can come about.
+    # Locked in order: who waits for another placer of a card does so here, where no circle can come about.
     wanted = Gpu.objects.sellable().filter(pk__in=seating.cards).order_by("pk")
-    if len(wanted.select_for_update(of=("self",), no_key=True).values_list("pk")) < len(seating.cards):
+    mine = wanted.select_for_update(of=("self",), no_key=True, skip_locked=not waits)
+    if len(mine.values_list("pk")) < len(seating.cards):
         return False
     Allocation.objects.bulk_create(
         [
@@ -266,24 +312,32 @@ def _say(lease_ids: Sequence[str], reason: str) -> None:
     queued.update(waits_for=reason, version=F("version") + 1)
 
 
-def why_not(lease: Lease, cards: Collection[Card], *, now: datetime | None = None, where: str = "") -> str:
-    """Say in one sentence what a request waits for, in its region or where its volume lies."""
-    if now and seat(lease.offering, cards, quantity=lease.quantity, same_node=lease.same_node):
+def why_not(wish: Wish, stock: Stock, *, elsewhere: bool = False) -> str:
+    """Say in one sentence what a request waits for, in its region or where its volume lies.
+
+    `elsewhere` tells that it was not let go everywhere.
+    """
+    if elsewhere and seat(wish, stock):
         return (
             "Waits for another place: the one it was given did not take it. It is tried again in two minutes."
         )
-    label, region = lease.offering.label, lease.offering.region
-    if where:
-        region = f"{where}, where its volume lies,"
+    label, region = wish.offering.label, wish.offering.region
+    if wish.cluster:
+        region = f"{wish.cluster}, where its volume lies,"
+    cards = [
+        card
+        for card in stock.by_pool[wish.pool].values()
+        if card.sellable and wish.cluster in ("", card.cluster)
+    ]
     if not cards:
         return f"Waits for {label}: no card of this model is in service in {region} now."
-    if not any(_cut_for(lease.offering, card) for card in cards):
+    if not any(_cut_for(wish.offering, card) for card in cards):
         return f"Waits for {label}: no card in {region} is cut into it now; nodes are cut anew for what is asked for."
-    free = _most_free(lease, cards)
-    if lease.quantity == 1:
+    if wish.quantity == 1:
         return f"Waits for one free {label}. Every one in {region} is taken; the next release starts it."
-    together = " on one node" if lease.same_node else ""
-    return f"Waits for {lease.quantity} × {label}, free together{together}. {_number(free)} free now."
+    together = " on one node" if wish.same_node else ""
+    free = _number(_most_free(wish, stock))
+    return f"Waits for {wish.quantity} × {label}, free together{together}. {free} free now."
 
 
 def _cut_for(offering: Offering, card: Card) -> bool:
@@ -294,8 +348,7 @@ def _number(count: int) -> str:
     return {0: "None is", 1: "One is"}.get(count, f"{count} are")
 
 
-def _most_free(lease: Lease, cards: Collection[Card]) -> int:
-    for count in range(lease.quantity - 1, 0, -1):
-        if seat(lease.offering, cards, quantity=count, same_node=lease.same_node):
-            return count
-    return 0
+def _most_free(wish: Wish, stock: Stock) -> int:
+    """Return how many of a gang would find room together now."""
+    counts = range(wish.quantity - 1, 0, -1)
+    return next((count for count in counts if seat(replace(wish, quantity=count), stock)), 0)

@@ -1,5 +1,6 @@
 """Giving queued leases their places."""
 
+from contextlib import nullcontext
 from datetime import datetime, timedelta
 
 import pytest
@@ -11,6 +12,8 @@ from broker.services import capacity, reconcile
 from broker.services.inventory import Rack
 from broker.services.leases import placing
 from broker.services.leases.placing import PATIENCE
+from broker.services.placement.engine import Keeper, up_to_date
+from broker.services.placement.seating import Wish
 from tenants.services.walls import as_tenant
 from tests.world import (
     MODEL,
@@ -229,8 +232,9 @@ def test_a_stranger_who_came_to_the_node_meanwhile_is_seen(life: Life) -> None:
     late = life.ask(swift, quarter)
     with as_tenant(swift.tenant.pk):
         lease = Lease.objects.select_related("offering").get(pk=late.pk)
-        on_the_other = capacity.cards_of((MODEL, REGION))[1:]
-        seating = capacity.seat(quarter, on_the_other, quantity=1, same_node=False)
+        with up_to_date() as stock:
+            on_the_other = Wish(quarter, not_at=frozenset(sorted(stock.cards)[:1]))
+            seating = placing.seat(on_the_other, stock)
         assert seating
     first = life.ask(kestrel, quarter)
     with as_tenant(kestrel.tenant.pk):
@@ -324,9 +328,10 @@ def test_an_error_that_is_no_race_is_not_swallowed(life: Life, monkeypatch: pyte
 
 def with_old_eyes(owner: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the next look at the cards show them as they are now, whatever happens until then."""
-    with as_tenant(owner.tenant.pk):
-        old = [capacity.cards_of(POOL)]
-    monkeypatch.setattr(placing, "cards_of", lambda pool: old.pop() if old else capacity.cards_of(pool))
+    keeper = Keeper()
+    with as_tenant(owner.tenant.pk), keeper.up_to_date() as stock:
+        old = [nullcontext(stock)]
+    monkeypatch.setattr(placing, "up_to_date", lambda: old.pop() if old else up_to_date())
 
 
 def test_who_loses_a_race_for_a_place_takes_the_next(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -336,7 +341,7 @@ def test_who_loses_a_race_for_a_place_takes_the_next(life: Life, monkeypatch: py
     with as_tenant(kestrel.tenant.pk):
         with_old_eyes(kestrel, monkeypatch)
         with monkeypatch.context() as undisturbed:
-            undisturbed.setattr(placing, "cards_of", capacity.cards_of)
+            undisturbed.setattr(placing, "up_to_date", up_to_date)
             assert placing.place(fresh(winner), now=life.now)
         assert placing.place(fresh(loser), now=life.now)
     assert held(loser)[0].gpu_id != held(winner)[0].gpu_id
@@ -350,7 +355,7 @@ def test_who_loses_a_race_for_its_own_place_leaves_it(life: Life, monkeypatch: p
     with as_tenant(kestrel.tenant.pk):
         with_old_eyes(kestrel, monkeypatch)
         with monkeypatch.context() as undisturbed:
-            undisturbed.setattr(placing, "cards_of", capacity.cards_of)
+            undisturbed.setattr(placing, "up_to_date", up_to_date)
             assert placing.place(fresh(lease), now=life.now)
         assert not placing.place(copy, now=life.now)
     assert len(held(lease)) == 1

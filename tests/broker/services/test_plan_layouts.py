@@ -9,13 +9,12 @@ from broker.domain.repartition import Step
 from broker.models import Cluster, Gpu, LayoutChange, LayoutStep, Node, NodeState
 from broker.provisioners.base import Unanswered
 from broker.provisioners.simulated_hands import SimulatedHands
-from broker.services import capacity
 from broker.services.layouts import cards, deciding, planning
 from broker.services.layouts.pools import pools_of
 from broker.services.leases.request import PlacementImpossible
 from ports import doorbell
 from tests.broker.services.layouts import ONES, THREES, fixed, proposed
-from tests.world import OPERATOR, Home, Life, fresh, home, offering, soft_offering
+from tests.world import OPERATOR, Home, Life, fresh, held, home, offering, soft_offering
 
 
 @pytest.fixture
@@ -61,13 +60,13 @@ def test_a_plan_that_says_the_same_stays_and_another_one_takes_its_place(
 
 
 def test_a_card_with_a_lease_keeps_its_cut(life: Life, node: Node, kestrel: Home) -> None:
-    life.lease(kestrel, offering("1g.10gb"), max_duration_s=1800)
+    lease = life.lease(kestrel, offering("1g.10gb"), max_duration_s=1800)
     life.ask(kestrel, offering("3g.40gb"), quantity=2)
     life.run(180)
-    held = Gpu.objects.get(pk__in=[card.gpu for card in capacity.cards_of(None) if card.held])
+    card = Gpu.objects.get(pk=held(lease)[0].gpu_id)
     (change,) = planned(node, life)
-    assert change.cuts[held.index] == ONES
-    assert change.cuts[1 - held.index] == THREES
+    assert change.cuts[card.index] == ONES
+    assert change.cuts[1 - card.index] == THREES
 
 
 def test_a_node_that_would_stand_closed_for_long_is_left_alone(life: Life, node: Node, kestrel: Home) -> None:

@@ -1,0 +1,92 @@
+"""One card as placement knows it: what it is, where it stands and what lies on it."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+
+from broker.domain.geometry import EMPTY, CardState, Geometry, Held
+from broker.domain.gpu_models import GpuModelSpec
+from broker.domain.placement.pool import CardView
+from broker.domain.profiles import Placement, ProfileKind
+from broker.domain.states import Isolation
+from broker.services.catalogue import shape, spec_of
+
+# A pool is the cards that may serve each other's requests: one GpuModel in one region.
+Pool = tuple[str, str]
+Lies = tuple[tuple[str, Placement, bool], ...]  # profile, where, whether it is the asker's own
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """One card with what lies on it; whose that is nobody is told here, except in `held` of a preview."""
+
+    gpu: str
+    node: str
+    node_name: str
+    cluster_id: str
+    cluster: str
+    index: int
+    shares_soft: bool
+    model: str
+    region: str
+    sellable: bool  # something new may be placed on it
+    recuts: bool
+    layout: Geometry | None
+    uncut: frozenset[Isolation]  # as what it is sold where no layout says that
+    state: CardState = EMPTY
+    places: int = 0  # that are held on it
+    held: Lies = ()
+
+    @property
+    def pool(self) -> Pool:
+        return self.model, self.region
+
+    @property
+    def view(self) -> CardView:
+        return CardView(self.gpu, self.node, self.state, self.layout)
+
+    @property
+    def picked_by_node(self) -> bool:
+        """Tell whether a share of it may turn out to be one of another card: its node hands out any replica."""
+        return self.layout is not None and of_shares(self.layout)
+
+    @property
+    def where(self) -> str:
+        return f"{self.cluster} / {self.node_name} / card {self.index}"
+
+    def sold_as(self, isolation: Isolation) -> bool:
+        """Tell whether it can be had so at all, were it empty."""
+        return self.layout is not None or isolation in self.uncut
+
+
+@lru_cache(maxsize=4096)
+def of_shares(layout: Geometry) -> bool:
+    return any(held.profile.kind is ProfileKind.SHARE for held in layout.held)
+
+
+@lru_cache(maxsize=4096)
+def cut_of(model: str, layout: str) -> Geometry:
+    """Read a layout once: a fleet has few, and every placement looks at every card."""
+    return fixed_geometry(spec_of(model), json.loads(layout))
+
+
+def fixed_geometry(spec: GpuModelSpec, layout: Iterable[dict[str, object]]) -> Geometry:
+    """Turn a card's stored cut into the domain's; raises ValueError for a slice the model does not have."""
+    held = []
+    for cut in layout:
+        profile = spec.profile(str(cut["profile"]), Isolation(str(cut.get("isolation", Isolation.HARDWARE))))
+        held.append(Held(profile.placed_at(int(str(cut["start"]))), profile))
+    return Geometry(frozenset(held))
+
+
+@lru_cache(maxsize=65536)
+def state_named(model: str, lies: str) -> CardState:
+    """Read what lies on a card, `hardware:1g.10gb@0 …`; raises ValueError where it cannot lie so."""
+    state = EMPTY
+    for place in lies.split():
+        isolation, _, rest = place.partition(":")
+        name, _, start = rest.rpartition("@")
+        profile = shape(model, name, isolation)
+        state = state.with_held(profile, profile.placed_at(int(start)))
+    return state
