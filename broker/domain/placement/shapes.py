@@ -31,7 +31,11 @@ class Shapes:
         self.of = [0] * cards
         self.cards: dict[int, dict[int, None]] = {0: dict.fromkeys(range(cards))}
         self._ways: dict[tuple[int, int], _Ways] = {}
-        self._yields = [[_yields(its, wanted) for its in table.profiles] for wanted in table.profiles]
+        # A whole card makes way for nobody: it would only take another one.
+        self._yields = [
+            [its.memory < table.grid and _yields(its, wanted) for its in table.profiles]
+            for wanted in table.profiles
+        ]
 
     def copy(self) -> "Shapes":
         """Return the same cards in the same shapes, in the order of their numbers."""

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from broker.domain.placement.fleet import Slice
 from broker.domain.placement.shapes import Shapes
 from broker.domain.placement.tables import table_of
-from tests.broker.domain.fleet import ONE, ONE_ME
+from tests.broker.domain.fleet import H100, ONE, ONE_ME
 from tests.broker.domain.placement_moves.cards import P1, P3, P4, P7, TABLE, drawn, fleet
 
 
@@ -105,6 +105,13 @@ def test_a_slice_makes_way_for_one_that_needs_the_media_engines_it_holds() -> No
     shapes.take(0, 1, 0, movable=True)
     shapes.put(0, 0, 0, movable=True)
     assert [way.starts for way, _ in shapes.evictions(1, 1)] == [(start,) for start in range(7)][:1]
+
+
+def test_a_card_let_whole_makes_way_for_no_slice() -> None:
+    table = table_of((ONE, H100.whole), 8)
+    shapes = Shapes(table, 1)
+    shapes.put(0, 1, 0, movable=True)
+    assert list(shapes.evictions(0, 1)) == []
 
 
 def test_an_empty_index_knows_no_way() -> None:
