@@ -8,7 +8,7 @@ from tenants.models.walls import append_only, tenant_wall
 
 
 class Migration(migrations.Migration):
-    dependencies = [("broker", "0019_ended_lately")]
+    dependencies = [("broker", "0020_what_changed")]
 
     operations = [
         migrations.AddField(
