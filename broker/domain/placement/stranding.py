@@ -1,9 +1,10 @@
-"""Where part of a card is given to a request: least fragments, no card stranded, the oldest holes first."""
+"""Where part of a card is given to a request: at the price of best cuts, no card stranded, old holes first."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf
 
+from broker.domain.placement.cutting import most_worth, share_prices
 from broker.domain.placement.fragments import Fragments
 from broker.domain.placement.rooms import WHOLE, Request, Room
 from broker.domain.placement.shared import Bid
@@ -13,6 +14,7 @@ from broker.domain.placement.shared import Bid
 class Weights:
     """What weighs how much, in thousandths of a card."""
 
+    cut: float = 10.0  # a thousandth of what could have been cut from the card, at its price
     stranded: float = 0.6  # a thousandth that lacks processors or memory
     order: float = 2000.0  # the last node in the order of filling, against the first
 
@@ -25,6 +27,9 @@ class LeastStranded:
     find none when each takes as many as requests take with a card on average. And wherever fragments hardly
     differ, nodes are filled in one order that never changes, all makes of them evenly: old holes see every
     request that comes, and are filled best.
+
+    Part of a card is taken where least is lost of what could still be cut from the card at the prices of the
+    best cuts: 470 of 1000 next to 470, not where 320 and 650 would have filled a card together.
     """
 
     def __init__(self, popular: Mapping[Request, float], weights: Weights | None = None) -> None:
@@ -34,6 +39,13 @@ class LeastStranded:
         takes = sum(request.takes * times for request, times in popular.items())
         cpu = sum(request.cpu * times for request, times in popular.items())
         memory = sum(request.memory * times for request, times in popular.items())
+        parts: dict[int, float] = {}
+        for request, times in popular.items():
+            if request.partial:
+                parts[request.share] = parts.get(request.share, 0.0) + times
+        self._worth = [
+            self._weights.cut * WHOLE * worth for worth in most_worth({**share_prices(parts), WHOLE: 1.0})
+        ]
         # Thousandths of cards that are asked for with one of a processor, and with one MiB.
         self._a_cpu = takes / cpu if cpu else inf
         self._a_mib = takes / memory if memory else inf
@@ -61,7 +73,7 @@ class LeastStranded:
         return max(0.0, free - min((cpu + 1) * self._a_cpu, (memory + 1) * self._a_mib))
 
     def _bid_for_part(self, room: Room, request: Request, cost: float) -> Bid:
-        cpu, share = room.cpu - request.cpu, request.share
+        cpu, share, worth = room.cpu - request.cpu, request.share, self._worth
         lost = self._fragments.lost(cpu, room.whole)
         all_lost = sum([lost[left] for left in room.left])
         best, least = -1, float("inf")
@@ -71,6 +83,7 @@ class LeastStranded:
                 more = sum([fewer[left] for left in room.left]) - fewer[WHOLE] + fewer[WHOLE - share]
             else:
                 more = all_lost - lost[left] + lost[left - share]
+            more += worth[left] - worth[left - share]
             if more < least:
                 best, least = left, more
         return Bid(cost + least, (room.left.index(best),))

@@ -2,6 +2,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from broker.domain.placement.cutting import most_worth, share_prices
 from broker.domain.placement.fragments import Fragments
 from broker.domain.placement.rooms import WHOLE, Held, Request, Room
 from broker.domain.placement.shared import Bid, SharedNodes
@@ -72,7 +73,13 @@ def cost_as_defined(room: Room, request: Request, cards: tuple[int, ...], weight
     room.take(request, cards)
     after, stands = fragments.of(room), stranded()
     room.give(request, cards)
-    return weights.order * room.rank + after - before + weights.stranded * (stands - stood)
+    cost = weights.order * room.rank + after - before + weights.stranded * (stands - stood)
+    if request.partial:
+        parts = {r.share: n for r, n in POPULAR.items() if r.partial}
+        worth = most_worth({**share_prices(parts), WHOLE: 1.0})
+        left = room.left[cards[0]]
+        cost += weights.cut * WHOLE * (worth[left] - worth[left - request.share])
+    return cost
 
 
 @settings(max_examples=40, deadline=None)
@@ -151,7 +158,7 @@ def test_equal_nodes_are_filled_in_one_order_and_all_makes_evenly() -> None:
 
 
 def test_demand_without_processors_strands_no_card() -> None:
-    rule = LeastStranded({Request(0, 0, 1, 500): 1.0})
+    rule = LeastStranded({Request(0, 0, 1, 500): 1.0}, Weights(cut=0.0))
     bid = rule.bid(Room(cpu=0, memory=0, cards=1), Request(0, 0, 1, 500))
     assert bid == Bid(0.0, (0,))
 

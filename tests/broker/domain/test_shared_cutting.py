@@ -1,0 +1,42 @@
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from broker.domain.placement.cutting import most_worth, share_prices
+from broker.domain.placement.rooms import WHOLE
+
+
+@pytest.mark.parametrize(
+    ("popular", "prices"),
+    [
+        ({500: 2, 250: 4}, {500: 1 / 2, 250: 1 / 4}),
+        ({810: 10, 470: 10}, {810: 1, 470: 1 / 2}),  # what 810 leaves fits nobody
+        ({810: 1, 160: 5}, {810: 5 / 6, 160: 1 / 6}),  # one in five of 160 goes beside it, six share a card
+        ({810: 5, 160: 1}, {810: 1, 160: 0}),  # there is more room for 160 beside 810 than is asked for
+        ({}, {}),
+    ],
+)
+def test_a_share_is_priced_at_the_cards_that_one_more_takes(
+    popular: dict[int, float], prices: dict[int, float]
+) -> None:
+    assert share_prices(popular) == pytest.approx(prices)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.dictionaries(st.integers(1, 19).map(lambda n: 50 * n), st.integers(1, 50), min_size=1, max_size=5))
+def test_no_card_is_worth_more_than_a_card_and_demand_no_less_than_its_volume(
+    popular: dict[int, float],
+) -> None:
+    prices = share_prices(popular)
+    assert most_worth(prices)[WHOLE] <= 1 + 1e-6
+    cards = sum(prices[share] * times for share, times in popular.items())
+    volume = sum(share * times for share, times in popular.items()) / WHOLE
+    alone = sum(times / (WHOLE // share) for share, times in popular.items())
+    assert volume - 1e-6 <= cards <= alone + 1e-6
+
+
+def test_what_is_left_is_worth_the_dearest_that_can_be_cut_from_it() -> None:
+    worth = most_worth({470: 0.5, 320: 0.3, WHOLE: 1.0})
+    assert [worth[left] for left in (0, 319, 320, 469, 470, 640, 790, 999, WHOLE)] == pytest.approx(
+        [0, 0, 0.3, 0.3, 0.5, 0.6, 0.8, 1.0, 1.0]
+    )
