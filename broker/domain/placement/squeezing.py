@@ -14,11 +14,14 @@ TRIES = (6, 1)  # more ways to look at bring more moves, and hardly a lease more
 def tries_for(table: Table, profile: int) -> tuple[int, ...]:
     """Return the ways to look at that are worth their moves.
 
-    Two slices make way for a whole card only, and none for a single compute slice: these fit in nearly everywhere,
-    and one squeezed in on a full fleet takes the room of those that do not.
+    One slice makes way for more than a third of a card, two for more than half of one. The smaller ones fit in nearly
+    everywhere, and one squeezed in on a full fleet takes the room of those that do not.
     """
-    its = table.profiles[profile]
-    return TRIES if its.memory == table.grid else TRIES[:1] if its.compute > 1 else ()
+    its, whole = table.profiles[profile], max(each.compute for each in table.profiles)
+    part = (
+        its.compute / whole if its.compute else its.memory / table.grid
+    )  # a share has no compute of its own
+    return TRIES if part > 1 / 2 else TRIES[:1] if part > 1 / 3 else ()
 
 
 def squeeze(

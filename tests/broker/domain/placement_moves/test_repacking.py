@@ -5,6 +5,10 @@ from broker.domain.placement.budgets import Budget
 from broker.domain.placement.fleet import Slice
 from broker.domain.placement.moving import take
 from broker.domain.placement.repacking import Repack, make_room
+from broker.domain.placement.squeezing import TRIES, tries_for
+from broker.domain.placement.tables import table_of
+from broker.domain.profiles import shares
+from broker.domain.states import Isolation
 from tests.broker.domain.placement_moves.cards import (
     COUNTING,
     P1,
@@ -39,17 +43,26 @@ def test_a_small_slice_makes_way_for_a_large_one() -> None:
 
 def test_of_two_ways_the_one_is_taken_after_which_more_can_be_sold() -> None:
     cards = fleet("4@0! 1@5 d@6!", "4@0! d@4")
-    assert make_room(cards, Slice("new", P2, 0, 2)) is not None
+    assert make_room(cards, Slice("new", P2, 0, 2), tries=(6,)) is not None
     assert drawn(cards) == ["4@0 1@5 d@6", "4@0 2@4 d@6"]  # the 1g at unit 6 would have spoilt the last unit
 
 
-def test_two_slices_make_way_for_a_whole_card_only() -> None:
+def test_two_slices_make_way_for_more_than_half_a_card_only() -> None:
     beside = ("4@0! 1@4! 1@5!", "4@0! 1@4! 1@6!")
     assert make_room(fleet("1@0 1@2 3@4!", *beside), NEW_3G) is None
+    assert make_room(fleet("1@0 1@2 3@4!", *beside), Slice("new", P4, 0, 4)) is not None
     assert make_room(fleet("1@0 1@2", *beside), Slice("new", P7, 0, 8)) is not None
 
 
-def test_nothing_is_moved_for_a_single_compute_slice() -> None:
+def test_a_share_is_weighed_by_its_memory() -> None:
+    halves = table_of(shares(grid=8, isolation=Isolation.SOFT), 8)
+    assert [(its.name, tries_for(halves, p)) for p, its in enumerate(halves.profiles)] == [
+        ("half", TRIES[:1]),
+        ("quarter", ()),
+    ]
+
+
+def test_nothing_is_moved_for_what_is_small() -> None:
     cards = fleet("3@0 2@4! 1@6", "4@0! 1@4! 1@6!")
     assert make_room(cards, Slice("new", P1_DOUBLE, 0, 2)) is None
     assert make_room(cards, Slice("new", P1_DOUBLE, 0, 2), tries=(6,)) is not None
