@@ -14,4 +14,5 @@ ONE, DOUBLE, TWO, THREE, FOUR, WHOLE = range(len(NAMES))
 PROFILES = tuple(MODEL.profile(name, Isolation.HARDWARE) for name in NAMES)
 WEIGHTS = tuple(profile.compute for profile in PROFILES)
 TABLE = table_of(PROFILES, MODEL.grid)
+COUNTED = table_of(PROFILES, MODEL.grid, counted=True)  # its states also say how many slices there are
 FULL = TABLE.moves[WHOLE][EMPTY][0].after

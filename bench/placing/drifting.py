@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from random import Random
 
 from bench.placing import workloads
-from bench.placing.cards import MODEL, NAMES, PROFILES, TABLE
+from bench.placing.cards import COUNTED, MODEL, NAMES, PROFILES
 from bench.placing.covering import cards_for
 from bench.placing.fleets import Bucketed, Fleet
 from bench.placing.online import serve
@@ -52,7 +52,7 @@ def drift(before: str, after: str, seed: int) -> dict[str, float]:
 
     def rank(demand: Sequence[float]) -> Ranks:
         told = prices.duals(PROFILES, MODEL.grid, demand, chance=chance, draws=DRAWS, compute=MODEL.compute)
-        return ranked(TABLE, bid_price(TABLE, told, [each / sum(demand) for each in demand]))
+        return ranked(COUNTED, bid_price(COUNTED, told, [each / sum(demand) for each in demand]))
 
     halves = [demand_of(before), demand_of(after)]
     tellers = {
@@ -61,7 +61,7 @@ def drift(before: str, after: str, seed: int) -> dict[str, float]:
         STALE: lambda number, _: halves[0],
     }
     fleets: dict[str, Fleet] = {name: Repriced(rank, teller) for name, teller in tellers.items()}
-    fleets[UNTOLD] = Bucketed(ranked(TABLE, untold()), CARDS)
+    fleets[UNTOLD] = Bucketed(untold(), CARDS)
     return {name: 100 * serve(fleet, arrivals).gpu_time for name, fleet in fleets.items()}
 
 

@@ -32,6 +32,7 @@ class Bucketed:
 
     def __init__(self, ranks: Ranks, nodes: Sequence[int]) -> None:
         self.buckets, self.moves = Buckets(ranks, nodes), 0
+        self._full = ranks.table.moves[WHOLE][EMPTY][0].after
         self.held: dict[int, tuple[int, list[tuple[int, int]]]] = {}
 
     def place(self, number: int, request: Request) -> bool:
@@ -50,7 +51,7 @@ class Bucketed:
             return False
         cards = empty.on[node][-count:]
         for card in cards:
-            self.buckets.become(card, FULL)
+            self.buckets.become(card, self._full)
         self.held[number] = WHOLE, [(card, 0) for card in cards]
         return True
 

@@ -44,7 +44,8 @@ class Moved:
         return True
 
     def _place_gang(self, number: int, count: int) -> bool:
-        gang = [Slice(f"{number}.{member}", WHOLE, 0, cost=1) for member in range(count)]
+        # A gang stays where it is: a member moved alone would leave its node.
+        gang = [Slice(f"{number}.{member}", WHOLE, 0) for member in range(count)]
         empty = self.fleet.buckets.empty
         node = empty.node_with(count)
         if node is not None:

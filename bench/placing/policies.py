@@ -4,11 +4,11 @@ from collections.abc import Callable, Sequence
 from random import Random
 
 from bench.placing import rules
-from bench.placing.cards import MODEL, PROFILES, TABLE
+from bench.placing.cards import COUNTED, MODEL, PROFILES, TABLE
 from bench.placing.fleets import Bucketed, FirstFit, Fleet, Oracle
 from bench.placing.moving import Freedom, Moved
 from broker.domain.placement import prices
-from broker.domain.placement.ranks import Rule, ranked
+from broker.domain.placement.ranks import Ranks, Rule, ranked
 from broker.domain.placement.rules import bid_price
 
 ORACLE, OURS, UNTOLD = "oracle", "bp", "bp untold"
@@ -32,8 +32,6 @@ def policies(forecast: Sequence[float], seed: int) -> dict[str, Make]:
         "fgd": rules.fgd(popularity),
         "fgdb": rules.fgd(popularity, fullest=True),
         "pvb": rules.compute_value(popularity),
-        UNTOLD: untold(),
-        OURS: bid_price(TABLE, told, popularity),
     }
     found: dict[str, Make] = {
         "ff_nv": lambda nodes: FirstFit(ranked(TABLE, rules.in_vendor_order), nodes),
@@ -42,12 +40,14 @@ def policies(forecast: Sequence[float], seed: int) -> dict[str, Make]:
     }
     for name, rule in by_rule.items():
         found[name] = lambda nodes, rule=rule: Bucketed(ranked(TABLE, rule), nodes)
-    ranks = ranked(TABLE, by_rule[OURS])
+    ours = ranked(COUNTED, bid_price(COUNTED, told, popularity))
+    found[UNTOLD] = lambda nodes: Bucketed(untold(), nodes)
+    found[OURS] = lambda nodes: Bucketed(ours, nodes)
     for name, freedom in MOVING.items():
-        found[name] = lambda nodes, freedom=freedom: Moved(ranks, nodes, freedom)
+        found[name] = lambda nodes, freedom=freedom: Moved(ours, nodes, freedom)
     return found
 
 
-def untold() -> Rule:
-    """Return our rule with the prices that need no forecast."""
-    return bid_price(TABLE, prices.default(PROFILES, MODEL.grid, MODEL.compute))
+def untold() -> Ranks:
+    """Return our ranks at the prices that need no forecast."""
+    return ranked(COUNTED, bid_price(COUNTED, prices.default(PROFILES, MODEL.grid, MODEL.compute)))

@@ -6,7 +6,7 @@ from random import Random
 from statistics import quantiles
 from time import perf_counter, perf_counter_ns, process_time
 
-from bench.placing.cards import MODEL, ONE, PROFILES, TABLE
+from bench.placing.cards import COUNTED, MODEL, ONE, PROFILES
 from bench.placing.workloads import MADE, spread
 from broker.domain.placement import prices
 from broker.domain.placement.buckets import Buckets
@@ -32,7 +32,9 @@ class Speed:
 
 
 def ranks() -> Ranks:
-    return ranks_by_price(PROFILES, MODEL.grid, prices.default(PROFILES, MODEL.grid, MODEL.compute))
+    return ranks_by_price(
+        PROFILES, MODEL.grid, prices.default(PROFILES, MODEL.grid, MODEL.compute), counted=True
+    )
 
 
 def speed_of(cards: int, seed: int = 1) -> Speed:
@@ -40,7 +42,7 @@ def speed_of(cards: int, seed: int = 1) -> Speed:
     chance = Random(seed)
     buckets = Buckets(ranks(), spread({8: cards // 8}))
     live = filled(buckets, chance.choices(range(len(PROFILES)), MADE[MIX], k=33 * cards // 10))
-    full = 100 * (1 - sum(TABLE.free(state) for state in buckets.state) / (MODEL.grid * cards))
+    full = 100 * (1 - sum(COUNTED.free(state) for state in buckets.state) / (MODEL.grid * cards))
     count = len(live)
     gc.freeze()  # what is there already is not looked at again and again
     took = sorted(timed(buckets, live, chance))
@@ -95,7 +97,7 @@ def scan_us(buckets: Buckets, chance: Random) -> float:
 
 def rebuilding_s(allocations: int) -> float:
     """Return the seconds of one processor in which so many allocations, all of the smallest slice, become buckets."""
-    each = sum(1 for after in TABLE.put[ONE].values() if after[0] != NOWHERE)
+    each = sum(1 for after in COUNTED.put[ONE].values() if after[0] != NOWHERE)
     held = [(n // each, ONE, n % each) for n in range(allocations)]
     Random(1).shuffle(held)
     nodes, order = spread({8: -(-allocations // (8 * each))}), ranks()
