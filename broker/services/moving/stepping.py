@@ -32,13 +32,12 @@ def step(plan_id: str, *, now: datetime) -> None:
     moves = moves_of(plan)
     if at_work := next((each for each in moves if each.state in BEGUN), None):
         _look(plan, at_work, now)
-        _again(plan, now, after=LOOK_AGAIN, soon_s=SOON_S)
+        _again(plan, now, after=LOOK_AGAIN)
     elif plan.state != P.CANCELLING and plan.not_before and now < plan.not_before:
-        _again(plan, now, after=plan.not_before - now)
+        MovePlan.objects.filter(pk=plan.pk).update(due_at=plan.not_before, claimed_until=None)
     elif left := [each for each in moves if not each.over]:
         _next(plan, left, now)
         _again(plan, now, after=LOOK_AGAIN)
-        doorbell.ring("broker.move", plan.pk, now=now)
     else:
         ended = end_of([M(each.state) for each in moves], cancelled=plan.state == P.CANCELLING)
         turn_plan(plan, ended, why=_summary(moves), now=now, due_at=None)
@@ -51,10 +50,9 @@ def _claim(plan_id: str, now: datetime) -> MovePlan | None:
     return MovePlan.objects.at_work().filter(pk=plan_id).first()
 
 
-def _again(plan: MovePlan, now: datetime, *, after: timedelta, soon_s: float = 0) -> None:
+def _again(plan: MovePlan, now: datetime, *, after: timedelta) -> None:
     MovePlan.objects.at_work().filter(pk=plan.pk).update(due_at=now + after, claimed_until=None)
-    if soon_s:
-        doorbell.ring("broker.move", plan.pk, now=now, after_s=soon_s)
+    doorbell.ring("broker.move", plan.pk, now=now, after_s=SOON_S)
 
 
 def _next(plan: MovePlan, left: Sequence[Move], now: datetime) -> None:
