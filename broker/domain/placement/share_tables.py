@@ -7,12 +7,10 @@ taken; where all that are on a card must be of one size, as vGPUs of the same fr
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from broker.domain.placement.ranks import Rule
-from broker.domain.placement.tables import EMPTY, NOWHERE, Afters, Move, Table
+from broker.domain.placement.tables import NOWHERE, Afters, Move, Table
 from broker.domain.profiles import Profile
 
 PARTS = 20  # of a card's time: a state for every twentieth
-WEIGHT_LEFT = 0.3  # of what is left on the card, against what is lost of it to others
 
 
 class Taken(NamedTuple):
@@ -82,22 +80,3 @@ def share_table(shares: Sequence[Profile], grid: int, *, parts: int = PARTS, one
         tuple((Move(0, after),) if after != NOWHERE else () for after in its[0][: len(states)]) for its in put
     )
     return Table(grid, tuple(shares), states, moves, number, put, gone)
-
-
-def least_fragments(table: Table, popularity: Sequence[float], *, parts: int = PARTS) -> Rule:
-    """Return the rule: empty cards last, then the least that others lose of a card and least left on it.
-
-    `popularity` is by share its part of what is asked for. What is left is the smaller of memory and time.
-    """
-    times = [(bits >> (table.grid + 1)) // (table.grid + 1) for bits in table.states]
-    left = [min(table.free(state) / table.grid, 1 - time / parts) for state, time in enumerate(times)]
-    lost = [
-        free * sum(part for part, moves in zip(popularity, table.moves, strict=True) if not moves[state])
-        for state, free in enumerate(left)
-    ]
-
-    def cost(_: Table, __: int, state: int, move: Move) -> tuple[bool, float]:
-        more = lost[move.after] - lost[state] + WEIGHT_LEFT * left[move.after]
-        return state == EMPTY, round(more, 6)
-
-    return cost

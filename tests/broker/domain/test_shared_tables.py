@@ -3,8 +3,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from broker.domain.placement.buckets import Buckets
+from broker.domain.placement.covering import fullest_cuts, marginal_cards
 from broker.domain.placement.ranks import ranked
-from broker.domain.placement.share_tables import PARTS, least_fragments, share_table
+from broker.domain.placement.rules import bid_price
+from broker.domain.placement.share_tables import PARTS, share_table
 from broker.domain.placement.tables import EMPTY
 from broker.domain.profiles import Placement, Profile
 from broker.domain.states import Isolation
@@ -20,9 +22,10 @@ SMALL, MIDDLE, LARGE = share("small", 2, 1), share("middle", 5, 9), share("large
 ALL = (SMALL, MIDDLE, LARGE)
 
 
-def cards(count: int, *, one_size: bool = False, popularity: tuple[float, ...] = (0.5, 0.3, 0.2)) -> Buckets:
+def cards(count: int, *, one_size: bool = False, demand: tuple[float, ...] = (0.5, 0.3, 0.2)) -> Buckets:
+    """Cards ranked as sliced ones are: by the prices of the best cuts for a demand."""
     table = share_table(ALL, GRID, one_size=one_size)
-    return Buckets(ranked(table, least_fragments(table, popularity)), [0] * count)
+    return Buckets(ranked(table, bid_price(table, marginal_cards(fullest_cuts(table), demand))), [0] * count)
 
 
 @settings(max_examples=50, deadline=None)
@@ -67,11 +70,11 @@ def test_an_empty_card_is_opened_last() -> None:
     assert seats[-1] not in seats[:-1]
 
 
-def test_a_share_goes_where_it_spoils_least_for_the_popular() -> None:
-    fleet = cards(2, popularity=(0.0, 0.1, 0.9))
+def test_a_share_goes_where_it_spoils_least_for_the_others() -> None:
+    fleet = cards(2)
     fleet.hold(0, 1, 0)
     fleet.hold(1, 2, 0)
-    # Beside a middle share a large one fits no more either way; beside a large one nothing but small ones do.
+    # Beside a middle one another would still fit; beside a large one nothing but small ones do.
     assert fleet.place(0) == (1, 0)
 
 
