@@ -147,3 +147,15 @@ def test_nodes_that_are_cut_anew_never_come_to_have_shares(life: Life) -> None:
     Cluster.objects.update(recuts=True)
     assert capacity.could_ever_fit(soft_offering(), quantity=1, same_node=False) == 0
     assert capacity.could_ever_fit(offering("1g.10gb"), quantity=1, same_node=False) == 7
+
+
+def test_what_one_cluster_could_ever_hold_is_asked_of_it_alone(life: Life) -> None:
+    fleet(Rack("north-1", REGION, MODEL, nodes=1, cards_per_node=4), Rack("north-2", REGION, MODEL, nodes=1))
+    Gpu.objects.filter(node__cluster__name="north-2").update(health="unhealthy")
+    told = {
+        name: capacity.could_ever_fit(offering("card"), quantity=9, same_node=False, cluster=name)
+        for name in ("north-1", "north-2")
+    }
+    assert told == {"north-1": 4, "north-2": 8}
+    in_service = capacity.could_ever_fit(offering("card"), quantity=9, same_node=False, in_service=True)
+    assert in_service == 4

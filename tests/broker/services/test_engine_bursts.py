@@ -169,3 +169,18 @@ def test_while_every_card_is_in_anothers_hands_nobody_is_placed_and_nobody_waits
             place = lambda: bursts.place(POOL, kestrel.tenant.pk, ids(*leases), rings_for=[], now=NOW)  # noqa: E731
             assert stranger.submit(place).result(60) == (set(), True)
         stranger.submit(connections.close_all).result(60)
+
+
+def test_who_finds_every_card_in_anothers_hands_too_often_leaves_it_to_the_closer_look(
+    own_database: OwnDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bursts, "TRIES", 1)
+    with clock.standing_at(NOW), doorbell.heard_by(lambda *hint: None), ThreadPoolExecutor(1) as stranger:
+        cards(2)
+        kestrel = home()
+        leases = queue_of(kestrel, 2)
+        with transaction.atomic():
+            list(Gpu.objects.all().select_for_update(no_key=True))
+            place = lambda: bursts.place(POOL, kestrel.tenant.pk, ids(*leases), rings_for=[], now=NOW)  # noqa: E731
+            assert stranger.submit(place).result(60) == (set(), False)
+        stranger.submit(connections.close_all).result(60)

@@ -7,7 +7,7 @@ from django.db import DataError
 
 from broker.models import Gpu, Health, Lease
 from broker.services import inventory
-from broker.services.leases import placing
+from broker.services.leases import bursts, placing
 from broker.services.leases.placing import PATIENCE
 from tests.world import MODEL, OPERATOR, REGION, Life, cards, fresh, held, home, offering
 
@@ -60,11 +60,16 @@ def test_a_lease_that_cannot_even_be_read_holds_up_no_other(
     broken, whole = life.ask(kestrel, offering("card")), life.ask(kestrel, offering("card"))
     place = placing.place
 
+    def unwritable(choices: list[bursts.Choice], now: object) -> set[str]:
+        assert broken.pk in {choice.row.id for choice in choices}
+        raise DataError("timestamp too large (after year 10K)")
+
     def unreadable(lease: Lease, *, now: object) -> bool:
         if lease.pk == broken.pk:
             raise DataError("timestamp too large (after year 10K)")
         return place(lease, now=now)  # type: ignore[arg-type]
 
+    monkeypatch.setattr(bursts, "_take", unwritable)
     monkeypatch.setattr(placing, "place", unreadable)
     assert placing.serve(POOL, now=life.now) == 1
     assert (fresh(broken).state, fresh(whole).state) == ("queued", "provisioning")
