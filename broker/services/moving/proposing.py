@@ -8,7 +8,7 @@ from django.db import transaction
 from broker.domain.moves import PlanState
 from broker.domain.placement.moving import Step
 from broker.models import Cluster, Move, MovePlan
-from broker.services.moving.choosing import Choice, choose
+from broker.services.moving.choosing import Choice, choose, gain_of
 from broker.services.moving.pools import Pool, pools_of
 from broker.services.moving.records import enter, moves_of, turn_plan
 from ports import doorbell
@@ -86,7 +86,7 @@ def _write(pool: Pool, choice: Choice, before: dict[int, list[list[int]]], now: 
                 to_gpu=pool.cards[step.to_card],
                 to_start=step.to_start,
                 cost_s=step.cost,
-                gain_milli=step.gain,
+                gain_milli=gain_of(step),
                 state_at=now,
             )
     return plan
