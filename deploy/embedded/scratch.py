@@ -71,7 +71,9 @@ def scratch(*, durable: bool = False) -> Iterator[Scratch]:
     supervisor = Supervisor(places.logs)
     try:
         programs, password = binaries.find_postgres(servers), places.data / "administrator"
-        cluster = Cluster(programs, places.postgres, places.sockets, password, servers, {} if durable else CARELESS)
+        cluster = Cluster(
+            programs, places.postgres, places.sockets, password, servers, {} if durable else CARELESS
+        )
         cluster.initialise()
         server = Server(cluster.url())
         valkey = Valkey(binaries.find_valkey(servers), places.valkey, places.sockets, servers, keep=False)
