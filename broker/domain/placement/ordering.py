@@ -73,7 +73,7 @@ class _Order:
     def _detour(self, number: int) -> Step | None:
         """Park a slice on the spare card: its step begins there from now on."""
         step = self._steps[number]
-        if self._spare is None or not (ways := self._table.moves[step.profile][self._parked]):
+        if self._spare in (None, step.card) or not (ways := self._table.moves[step.profile][self._parked]):
             return None
         start, self._parked = ways[0]
         self._steps[number] = replace(step, card=self._spare, start=start)

@@ -8,7 +8,7 @@ from broker.domain.placement.moving import Draft
 from broker.domain.placement.shapes import Eviction
 from broker.domain.placement.tables import Table
 
-TRIES = (6, 1)  # more ways to look at bring more moves, and hardly a lease more
+TRIES = (2, 1)  # more ways to look at bring more moves, and hardly a lease more
 
 
 def tries_for(table: Table, profile: int) -> tuple[int, ...]:

@@ -80,6 +80,26 @@ def test_others_make_way_where_there_is_no_room_as_things_lie() -> None:
         take(cards, step)
 
 
+SPOILT = ("4@0! 2@4! 1@6", "d@0 2@2 3@4", "1@0")  # the 1g at unit 6 and the d have each other's place
+
+
+def test_slices_change_places_by_way_of_an_empty_card() -> None:
+    cards = fleet(*SPOILT, "")
+    plan = defragment(cards, gain=8)
+    assert (plan.before, plan.after, plan.gain) == (3, 2, 8)
+    assert 3 in {step.to_card for step in plan.steps}
+    for step in plan.steps:
+        take(cards, step)
+    assert drawn(cards)[0] == "4@0 2@4 d@6"
+    assert drawn(cards)[2:] == ["", ""]
+
+
+def test_slices_that_would_have_to_change_places_stay_where_no_card_is_empty() -> None:
+    cards = fleet(*SPOILT)
+    plan = defragment(cards)
+    assert (plan.steps, plan.before, plan.after) == ((), 3, 3)
+
+
 @pytest.mark.parametrize("fill", [0.2, 0.5, 0.75])
 def test_a_fleet_of_small_slices_is_left_within_two_percent_of_the_fewest_cards(fill: float) -> None:
     cards = scattered(200, fill, seed=5)
