@@ -151,7 +151,8 @@ def fast(figures: Figures) -> None:
         its = speed.speed_of(cards)
         print(
             f"{cards:>7,} cards, {its.live:,} leases, {its.full:.1f} % of the memory taken: "
-            f"p50 {its.p50_us:.2f} µs, p99 {its.p99_us:.2f} µs, {its.pairs_per_s:,.0f} pairs/s; a scan of all cards {its.scan_us:,.0f} µs",
+            f"p50 {its.p50_us:.2f} µs, p99 {its.p99_us:.2f} µs, {its.pairs_per_s:,.0f} pairs/s; "
+            f"a scan of all cards {its.scan_us:,.0f} µs",
             file=sys.stderr,
         )
     figures.most("decision p50 at 100,000 cards", its.p50_us, unit="µs", at_most=3)
