@@ -230,6 +230,8 @@ def _books(world: World) -> dict[Life, Book]:
         until, written = now, now
         if after is not None and not is_last:
             until, written = world.jumps.real(after.at).timestamp(), after.recorded_at.timestamp()
+            if after.cause.startswith(TIME_IS_UP):  # that was in our books from the beginning
+                written = until
         since = world.jumps.real(step.at).timestamp() if step.after == "active" else until
         books[step.lease_id, step.generation] = Book(Piece(since, until), written)
     return books
