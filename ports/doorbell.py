@@ -16,7 +16,14 @@ from ports import database
 log = structlog.get_logger(__name__)
 CHANNEL = "gpubroker_doorbell"
 # What the logs call the row that a task looks at, by the beginning of its id.
-CALLED = {"lse": "lease_id", "vol": "volume_id", "pay": "payment_id"}
+CALLED = {
+    "clu": "cluster_id",
+    "lch": "layout_change_id",
+    "lse": "lease_id",
+    "mpl": "plan_id",
+    "pay": "payment_id",
+    "vol": "volume_id",
+}
 Answer = TypeVar("Answer", bound=Callable[..., Any])
 
 # One statement per ring: the NOTIFY is delivered at commit, so the relay never wakes for a rolled-back hint.

@@ -61,6 +61,10 @@ def lines(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
     [
         ("lse_1", {"lease_id": "lse_1"}),
         ("vol_1", {"volume_id": "vol_1"}),
+        ("pay_1", {"payment_id": "pay_1"}),
+        ("clu_1", {"cluster_id": "clu_1"}),
+        ("lch_1", {"layout_change_id": "lch_1"}),
+        ("mpl_1", {"plan_id": "mpl_1"}),
         ("H100|eu", {"subject": "H100|eu"}),
     ],
 )
