@@ -1,6 +1,7 @@
 """Tasks are thin, and every hint that is rung has somebody who answers."""
 
 import ast
+import re
 from pathlib import Path
 from typing import Any
 
@@ -8,8 +9,11 @@ import pytest
 from celery import current_app
 
 from broker import tasks
+from broker.models import Cluster, MovePlan
+from broker.services.moving import deciding
 from ports import doorbell
-from tests.world import Life, cards, fresh, home, offering
+from tests.broker.services.movers import NOTICE_S, apart
+from tests.world import OPERATOR, Life, cards, fresh, home, offering
 
 ROOT = Path(__file__).resolve().parents[2]
 APPS = ("ports", "tenants", "broker", "billing", "config")
@@ -21,32 +25,37 @@ def trees() -> list[tuple[Path, ast.Module]]:
 
 
 def rung() -> set[str]:
-    """Return the literal names that any code rings for or hands to a worker."""
+    """Return the literal names that any code rings for, hands to a worker or returns at the head of a hint."""
     names = set()
     for _, tree in trees():
         for node in ast.walk(tree):
-            if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                app, _, rest = node.value.partition(".")
-                if app in APPS and rest and node.value.isascii() and node.value in KNOWN_RINGS:
-                    names.add(node.value)
-            if (
+            first: list[ast.expr] = []
+            if isinstance(node, ast.Tuple):
+                first = node.elts[:1]
+            elif (
                 isinstance(node, ast.Call)
                 and isinstance(node.func, ast.Attribute)
-                and node.func.attr in ("ring", "send")
-                and node.args
-                and isinstance(node.args[0], ast.Constant)
-                and node.args[0].value.isupper() is False  # else it is an HTTP method
+                and node.func.attr in RINGS
             ):
-                names.add(node.args[0].value)
+                first = node.args[:1]
+            names |= {
+                each.value
+                for each in first
+                if isinstance(each, ast.Constant)
+                and isinstance(each.value, str)
+                and NAME.fullmatch(each.value)
+            }
     return names
 
 
-KNOWN_RINGS = {"broker.step", "broker.serve"}  # hints that services hand on as tuples
+RINGS = {"ring", "ring_for_each", "send"}
+NAME = re.compile(r"(?:tenants|broker|billing)\.[a-z_]+")
+HANDED_ON = {"broker.step", "broker.serve", "broker.move", "broker.recut", "broker.volume"}  # as tuples
 
 
 def test_every_name_that_is_rung_is_a_registered_task() -> None:
     current_app.loader.import_default_modules()
-    assert rung() >= KNOWN_RINGS
+    assert rung() >= HANDED_ON
     assert rung() <= set(current_app.tasks)
 
 
@@ -97,3 +106,23 @@ def test_tasks_do_what_their_hints_say(life: Life, monkeypatch: pytest.MonkeyPat
         ("broker.serve", "H100-80GB|eu-north", ""),
     ]
     assert fresh(other).state == "queued"
+
+
+def test_a_plan_of_moves_is_made_and_carried_out_by_its_hints(
+    life: Life, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cards(2)
+    apart(life, home("Kestrel"), home("Merlin"), movable=True)
+    tasks.plan_moves(Cluster.objects.get().pk)
+    plan = MovePlan.objects.get(state="proposed")
+    deciding.accept(plan, why="room", actor=OPERATOR, now=life.now)
+    life.hints.clear()  # they are lost
+    life.run(NOTICE_S)
+    sent: list[tuple[str, str, str]] = []
+    monkeypatch.setattr(doorbell, "send", lambda *hint: sent.append(hint))
+    tasks.sweep()
+    assert ("broker.move", plan.pk, "") in sent
+    tasks.move(plan.pk)
+    plan.refresh_from_db()
+    assert plan.state == "running"
+    tasks.move("mpl_nobody")  # nothing to do is no reason to complain
