@@ -34,11 +34,17 @@ def propose(cluster_id: str, *, now: datetime) -> list[MovePlan]:
     return [plan for plan in found if plan]
 
 
-@transaction.atomic
 def _keep(pool: Pool, now: datetime) -> MovePlan | None:
     """Write down what is worth moving in a pool, unless the same is proposed or a plan is being carried out."""
     before = {number: _drawn(pool, number) for number in range(len(pool.cards))}
     choice = choose(pool.fleet)
+    with transaction.atomic():
+        # Whoever plans the same cluster just now sees what we write, and we what they wrote.
+        Cluster.objects.select_for_update(of=("self",), no_key=True).get(pk=pool.cluster.pk)
+        return _settle(pool, choice, before, now)
+
+
+def _settle(pool: Pool, choice: Choice, before: dict[int, list[list[int]]], now: datetime) -> MovePlan | None:
     open_plans = MovePlan.objects.open().filter(cluster=pool.cluster, gpu_model=pool.model)
     standing = open_plans.select_for_update(of=("self",)).first()
     if standing and standing.state != PlanState.PROPOSED:
