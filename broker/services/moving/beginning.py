@@ -24,7 +24,8 @@ def notice(move: Move, *, at: datetime, now: datetime) -> None:
         if why := _promised(move) or why_not(lease, move, now=now):
             turn_move(move, M.UNDONE, why=why, now=now)
             return
-        told = f"will be moved to another card, not before {at:%H:%M} UTC"
+        day = "" if at.date() == now.date() else f" on {at.day} {at:%B}"
+        told = f"will be moved to another card, not before {at:%H:%M} UTC{day}"
         # In the ledger, from where every event goes out. Not later than it was last seen: what comes after that
         # is not certain to be charged.
         lease.move(LeaseState.ACTIVE, now=lease.seen_at or lease.at, cause=told)
