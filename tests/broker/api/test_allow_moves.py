@@ -2,9 +2,12 @@
 
 from typing import Any
 
+import pytest
+
 from tests.broker.api.conftest import Api
 from tests.broker.api.test_leases import wanted
-from tests.world import Home
+from tests.broker.services.movers import NOTICE_S, accepted, apart, moves
+from tests.world import Home, Life
 
 
 def change(api: Api, lease: dict[str, Any], **wanted: Any) -> Any:
@@ -30,3 +33,60 @@ def test_one_that_is_over_goes_nowhere(api: Api, kestrel: Home) -> None:
     lease = api.post("leases", wanted(kestrel)).body
     over = api.delete(f"leases/{lease['id']}").body
     assert change(api, over, movable=True).status_code == 409
+
+
+@pytest.mark.parametrize("said", [None, "perhaps", 2, [], {}, "x" * 1000, "a\u0007b"])
+def test_what_is_neither_yes_nor_no_is_refused_and_changes_nothing(
+    api: Api, kestrel: Home, said: Any
+) -> None:
+    assert api.post("leases", wanted(kestrel, movable=said)).status_code == 400
+    lease = api.post("leases", wanted(kestrel, movable=True)).body
+    answer = change(api, lease, movable=said, name="not-so")
+    assert (answer.status_code, answer.body["errors"][0]["field"]) == (400, "movable")
+    assert answer.body["fix"]["text"]
+    after = api.get(f"leases/{lease['id']}").body
+    assert (after["spec"]["movable"], after["name"], after["version"]) == (
+        True,
+        lease["name"],
+        lease["version"],
+    )
+
+
+def test_it_is_said_under_the_version_that_was_read(api: Api, kestrel: Home) -> None:
+    lease = api.post("leases", wanted(kestrel)).body
+    path = f"leases/{lease['id']}"
+    read = api.get(path)
+    assert api.patch(path, {"movable": True}).status_code == 428
+    assert api.patch(path, {"movable": True}, If_Match=read["ETag"]).status_code == 200
+    stale = api.patch(path, {"movable": False}, If_Match=read["ETag"])
+    assert (stale.status_code, stale.body["code"]) == (412, "stale")
+    assert api.get(path).body["spec"]["movable"] is True
+
+
+def test_a_move_that_is_ahead_is_told_with_the_lease_and_in_lists(
+    api: Api, life: Life, kestrel: Home
+) -> None:
+    both = apart(life, kestrel, kestrel, movable=True)
+    assert {api.get(f"leases/{each.pk}").body["status"]["move"] for each in both} == {None}
+    (move,) = moves(accepted(life))
+    (stays,) = {each.pk for each in both} - {move.lease_id}
+
+    def told() -> dict[str, str] | None:
+        listed = {each["id"]: each["status"]["move"] for each in api.get("leases?state=active").body["items"]}
+        alone = api.get(f"leases/{move.lease_id}").body["status"]["move"]
+        assert listed.get(move.lease_id, alone) == alone
+        assert listed[stays] is None
+        return alone
+
+    assert move.not_before
+    assert told() == {"state": "noticed", "not_before": move.not_before.isoformat().replace("+00:00", "Z")}
+    places = api.get(f"leases/{move.lease_id}/allocations").body["items"]
+    assert [place["for_move"] for place in places] == [False]
+    life.go(NOTICE_S)
+    ahead = told()
+    assert ahead
+    assert ahead["state"] == "moving"
+    places = api.get(f"leases/{move.lease_id}/allocations").body["items"]
+    assert sorted(place["for_move"] for place in places) == [False, True]
+    life.go(60)
+    assert told() is None
