@@ -32,7 +32,7 @@ def found(request: PageRequest, lease_id: str) -> Row:
     listed = list(loaded(Lease.objects.for_tenant(request.tenant).filter(pk=lease_id)))
     if not listed or not request.roles.may("leases.read", listed[0].project.path):
         raise Missing("There is no such lease here.", fix="Look it up in the list of leases.")
-    return rows(listed, currency=request.tenant.currency, now=request.now)[0]
+    return rows(listed, currency=request.tenant.currency, now=row.charged_until)[0]
 
 
 @require_GET
@@ -50,7 +50,7 @@ def lease(request: PageRequest, pk: str) -> HttpResponse:
         "now": request.now,
         "dots": timeline.dots(row, steps, now=request.now),
         "transitions": [Passed.of(step) for step in reversed(steps)],
-        "stretches": costs.stretches(steps, currency=request.tenant.currency, now=request.now),
+        "stretches": costs.stretches(steps, currency=request.tenant.currency, now=row.charged_until),
         "most": at_most(row, row.lease.max_duration_s),
         "left_s": max(row.lease.max_duration_s - row.lease.spent_s, 0),
         "drawings": drawings,

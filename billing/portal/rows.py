@@ -58,6 +58,17 @@ class Row:
         return self.lease.state == LeaseState.ACTIVE
 
     @property
+    def charged_until(self) -> datetime:
+        """Until when it would be charged if it ended now: its cluster may be silent, or its end reached."""
+        at = self.now.replace(microsecond=0)
+        return at if not self.active or self.lease.at >= at else self.cost.until or self.lease.at
+
+    @property
+    def ticks(self) -> bool:
+        """Whether what it costs grows while one looks."""
+        return self.active and self.charged_until >= self.now.replace(microsecond=0)
+
+    @property
     def live(self) -> bool:
         """Whether something is under way, so that the row asks again soon."""
         return not self.lease.settled and self.lease.state != LeaseState.QUEUED

@@ -20,8 +20,17 @@ EACH = f"SELECT l.id, p.nano_per_hour, tn.currency {PRICED} AND l.id = ANY(%(lea
 OVER = """
 WITH span AS (
   SELECT * FROM unnest(%(firsts)s::timestamptz[], %(lasts)s::timestamptz[]) WITH ORDINALITY AS s(first, last, n)
-), active AS (
-  SELECT tenant_id, offering_id, quantity, at AS since, 'infinity' AS until FROM broker_lease WHERE state = 'active'
+), silent AS MATERIALIZED (
+  SELECT a.lease_id, min(c.silent_since) AS since
+    FROM broker_cluster c JOIN broker_node n ON n.cluster_id = c.id JOIN broker_gpu g ON g.node_id = n.id
+    JOIN broker_allocation a ON a.gpu_id = g.id AND a.released_at IS NULL AND a.leaving_since IS NULL
+   WHERE c.silent_since IS NOT NULL GROUP BY 1
+), active AS (  -- what is active counts no longer than it would be charged if it ended now, as in used.sql
+  SELECT tenant_id, offering_id, quantity, at AS since,
+         greatest(at, date_trunc('second', least('infinity', ends_at,
+           CASE WHEN seen_at IS NOT NULL AND conditions ? 'unreachable' THEN seen_at
+                WHEN silent.since IS NOT NULL THEN greatest(silent.since, coalesce(seen_at, at)) END))) AS until
+    FROM broker_lease LEFT JOIN silent ON silent.lease_id = id WHERE state = 'active'
    UNION ALL
   SELECT tenant_id, offering_id, quantity, prev_at, at FROM broker_transition
    WHERE before = 'active' AND at > %(oldest)s::timestamptz

@@ -23,7 +23,7 @@ SECONDS = "extract(epoch FROM e - s)::bigint"
 TOTAL = f"SELECT coalesce(sum({SECONDS} * quantity * nano), 0)::numeric(38) FROM mine"
 BY_LEASE = f"""
 SELECT m.lease_id, t.currency, sum({SECONDS})::bigint, sum({SECONDS} * quantity)::bigint,
-       sum({SECONDS} * quantity * nano)::numeric(38)
+       sum({SECONDS} * quantity * nano)::numeric(38), max(e)
   FROM mine m JOIN tenants_tenant t ON t.id = m.tenant_id GROUP BY m.lease_id, t.currency
 """
 # Days come as their borders in the tenant's zone, so that a day of 23 or 25 hours is one day.
@@ -64,10 +64,11 @@ class Cost:
     seconds: int
     unit_seconds: int
     exact_num: int
+    until: datetime | None  # its last second that costs anything, as far as anybody knows
 
     @classmethod
     def nothing(cls, currency: str) -> "Cost":
-        return cls(currency, 0, 0, 0)
+        return cls(currency, 0, 0, 0, None)
 
     @property
     def minor(self) -> int:
@@ -140,8 +141,8 @@ def costs(leases: Sequence[str], *, now: datetime) -> dict[str, Cost]:
     """Return what each of these leases has cost until now, in one query; those that cost nothing are left out."""
     rows = _ask(BY_LEASE, since=BEGINNING, until=now, leases=leases)
     return {
-        lease: Cost(currency, seconds, unit_seconds, int(exact))
-        for lease, currency, seconds, unit_seconds, exact in rows
+        lease: Cost(currency, seconds, unit_seconds, int(exact), until.astimezone(UTC))
+        for lease, currency, seconds, unit_seconds, exact, until in rows
     }
 
 

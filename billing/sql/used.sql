@@ -9,11 +9,25 @@ WITH charged AS (
      AND (%(leases)s::text[] IS NOT NULL
           OR c.period_id = ANY(ARRAY(SELECT p.id FROM billing_billingperiod p
                                       WHERE p.span && tstzrange(%(since)s, %(until)s))))
-), uncharged AS MATERIALIZED (
-  SELECT l.id AS lease_id, l.tenant_id, l.project_id, l.offering_id, l.quantity, l.at AS s, %(until)s::timestamptz AS e
+), silent AS MATERIALIZED (  -- whose cluster does not answer, and since when
+  SELECT a.lease_id, min(c.silent_since) AS since
+    FROM broker_cluster c
+    JOIN broker_node n ON n.cluster_id = c.id
+    JOIN broker_gpu g ON g.node_id = n.id
+    JOIN broker_allocation a ON a.gpu_id = g.id AND a.released_at IS NULL AND a.leaving_since IS NULL
+   WHERE c.silent_since IS NOT NULL
+   GROUP BY a.lease_id
+), running AS (  -- no longer than it would be charged if it ended now: broker's `last_moment`
+  SELECT l.id AS lease_id, l.tenant_id, l.project_id, l.offering_id, l.quantity, l.at AS s,
+         date_trunc('second', least(%(until)s::timestamptz, l.ends_at,
+           CASE WHEN l.seen_at IS NOT NULL AND l.conditions ? 'unreachable' THEN l.seen_at
+                WHEN silent.since IS NOT NULL THEN greatest(silent.since, coalesce(l.seen_at, l.at)) END)) AS e
     FROM broker_lease l
+    LEFT JOIN silent ON silent.lease_id = l.id
    WHERE l.state = 'active' AND l.at < %(until)s
      AND (%(leases)s::text[] IS NULL OR l.id = ANY(%(leases)s::text[]))
+), uncharged AS MATERIALIZED (
+  SELECT * FROM running WHERE e > s AND e > %(since)s
    UNION ALL
   SELECT begun.lease_id, begun.tenant_id, begun.project_id, begun.offering_id, begun.quantity, begun.at, ended.at
     FROM (SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint AS xmin) snapshot

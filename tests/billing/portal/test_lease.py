@@ -1,5 +1,6 @@
 """One lease: its life with durations, its cost stretch by stretch, its place, and what one does to it."""
 
+import re
 from datetime import timedelta
 
 import pytest
@@ -156,6 +157,30 @@ def test_a_condition_is_shown_beside_the_state(desk: Desk) -> None:
     desk.life.go(10)
     page = desk.read(f"/leases/{lease.pk}/")
     assert "unreachable" in page
+
+
+def test_the_meter_of_a_lease_that_nobody_hears_stands_still(desk: Desk) -> None:
+    lease = desk.life.lease(desk.owner, offering(), max_duration_s=9 * 3600)
+    desk.life.go(600)
+    assert 'data-tick="money"' in desk.get(f"/leases/{lease.pk}/").content.decode()
+    Cluster.objects.update(silent_since=desk.life.now)
+    seen = (fresh(lease).seen_at or desk.life.now).replace(microsecond=0)
+    told = f"as things stand nothing after {max(seen, desk.life.now):%H:%M:%S} is charged"
+    desk.life.clock.at += timedelta(hours=1)
+    for path in (f"/leases/{lease.pk}/", f"/leases/{lease.pk}/row/", "/leases/", "/"):
+        assert 'data-tick="money"' not in desk.get(path).content.decode()
+    page = desk.read(f"/leases/{lease.pk}/")
+    assert told in page
+    cost = re.search(r"So far (€[\d.]+)", page)
+    assert cost
+    desk.life.clock.at += timedelta(hours=1)
+    assert f"So far {cost[1]}" in desk.read(f"/leases/{lease.pk}/")
+
+
+def test_a_lease_that_has_just_begun_ticks_before_it_costs_anything(desk: Desk) -> None:
+    lease = desk.life.lease(desk.owner, offering())
+    desk.life.clock.at = fresh(lease).at
+    assert 'data-tick="money"' in desk.get(f"/leases/{lease.pk}/").content.decode()
 
 
 def test_the_drawer_has_the_call_with_this_leases_id(desk: Desk) -> None:

@@ -83,8 +83,8 @@ def test_the_cost_of_many_leases_is_one_query(django_assert_num_queries: DjangoA
     waiting = lived(project, offering, [(NOW, S.QUEUED)])
     with as_tenant(tenant.pk), django_assert_num_queries(1):
         found = spend.costs([*(lease.pk for lease in old), live.pk, waiting.pk], now=NOW)
-    assert found[live.pk] == spend.Cost("EUR", 30, 30, 30 * EURO)
-    assert found[old[0].pk] == spend.Cost("EUR", HOUR, 2 * HOUR, 2 * HOUR * EURO)
+    assert found[live.pk] == spend.Cost("EUR", 30, 30, 30 * EURO, NOW)
+    assert found[old[0].pk] == spend.Cost("EUR", HOUR, 2 * HOUR, 2 * HOUR * EURO, MONTH + timedelta(hours=1))
     assert found[old[0].pk].minor == 200
     assert waiting.pk not in found
     assert spend.Cost.nothing("EUR").minor == 0
