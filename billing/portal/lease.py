@@ -32,7 +32,7 @@ def found(request: PageRequest, lease_id: str) -> Row:
     listed = list(loaded(Lease.objects.for_tenant(request.tenant).filter(pk=lease_id)))
     if not listed or not request.roles.may("leases.read", listed[0].project.path):
         raise Missing("There is no such lease here.", fix="Look it up in the list of leases.")
-    return rows(listed, currency=request.tenant.currency, now=row.charged_until)[0]
+    return rows(listed, currency=request.tenant.currency, now=request.now)[0]
 
 
 @require_GET
