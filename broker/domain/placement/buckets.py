@@ -65,8 +65,14 @@ class Buckets:
         self._enter(card, state)
         return card
 
+    def add_again(self, card: int, node: int, state: int) -> None:
+        """Take a card in under the number of one that is out."""
+        self.node[card] = node
+        self.empty.grow(node + 1)
+        self.become(card, state)
+
     def remove(self, card: int) -> None:
-        """Take a card out for good; its number is not used again. Raises KeyError for one that is out."""
+        """Take a card out; its number is used again where a caller says so. Raises KeyError for one that is out."""
         if self.state[card] == NOWHERE:
             raise KeyError(f"card {card} is out already")
         self.become(card, NOWHERE)
@@ -124,13 +130,18 @@ class Empties:
             self.on += [[] for _ in range(more)]
             self._at += [0] * more
 
+    @property
+    def fewest(self) -> int:
+        """How many the node with fewest has; nought where there is none at all."""
+        return (self._counts & -self._counts).bit_length()
+
     def first(self) -> int:
         """Return an empty card of the node with fewest; there must be one."""
         return self.on[self._with[(self._counts & -self._counts).bit_length()][-1]][-1]
 
-    def fewest(self) -> Sequence[int]:
-        """Return the nodes with fewest; there must be one."""
-        return self._with[(self._counts & -self._counts).bit_length()]
+    def with_(self, count: int) -> Sequence[int]:
+        """Return the nodes that have exactly so many."""
+        return self._with[count]
 
     def node_with(self, count: int) -> int | None:
         """Return the node with fewest empty cards of those with so many or more."""

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 from broker.domain.gpu_models import GpuModelSpec
-from broker.domain.placement.pool import CardView, Choice, PoolIndex, Seat
+from broker.domain.placement.pool import CardView, PoolIndex, Seat
 from broker.domain.placement.same_node import on_one_node
 from broker.domain.placement.topology import Link, Topology
 from broker.domain.profiles import Profile
@@ -33,7 +33,21 @@ def choose_gang(
     topologies: Mapping[str, Topology] | None = None,
     within: Link | None = None,
 ) -> tuple[Seat, ...] | None:
-    """Return that many seats together, or None: a gang starts whole or not at all.
+    """Return that many seats together, for callers that come with rows: see `gang_of`."""
+    pool = PoolIndex(model, cards)
+    return gang_of(pool, profile, count=count, same_node=same_node, topologies=topologies, within=within)
+
+
+def gang_of(
+    pool: PoolIndex,
+    profile: Profile,
+    *,
+    count: int,
+    same_node: bool,
+    topologies: Mapping[str, Topology] | None = None,
+    within: Link | None = None,
+) -> tuple[Seat, ...] | None:
+    """Return that many seats of a pool together, or None: a gang starts whole or not at all. Nothing is held.
 
     On one node, the node is taken where fewest cards are opened, least is lost and fewest empty cards remain;
     where its links are known, the cards there that are nearest to each other. `within` is the longest link
@@ -44,28 +58,27 @@ def choose_gang(
     if within is not None and not same_node:
         raise ValueError("links lie inside a node: ask for one node, or for no nearness")
     if not same_node:
-        gang = take(PoolIndex(model, cards), profile, count)
-        return tuple(choice.seat for choice in gang) if gang else None
+        return _anywhere(pool, profile, count)
     known = topologies or {}
     if within is not None:
-        _must_be_linked(profile, model, count, known, within)
-    return on_one_node(cards, profile, model, count, known, within)
+        _must_be_linked(profile, pool.model, count, known, within)
+    return on_one_node(pool, profile, count, known, within)
 
 
-def take(pool: PoolIndex, profile: Profile, count: int) -> tuple[Choice, ...] | None:
-    """Hold so many seats of a pool, or none of them."""
+def _anywhere(pool: PoolIndex, profile: Profile, count: int) -> tuple[Seat, ...] | None:
+    """Hold the seats in the pool itself, one after the other, and let them all go again."""
     if pool.how_many_fit(profile) < count:
         return None
-    taken: list[Choice] = []
-    while len(taken) < count:
-        choice = pool.weigh(profile)
-        if choice is None:  # its placements cross, and an unlucky one took the room of two
-            for done in reversed(taken):
-                pool.release(done.seat, profile)
-            return None
-        pool.hold(choice.seat, profile)
-        taken.append(choice)
-    return tuple(taken)
+    seats: list[Seat] = []
+    try:
+        # Where its placements cross, an unlucky one takes the room of two, and the last finds none.
+        while len(seats) < count and (seat := pool.choose(profile)):
+            pool.hold(seat, profile)
+            seats.append(seat)
+    finally:
+        for seat in reversed(seats):
+            pool.release(seat, profile)
+    return tuple(seats) if len(seats) == count else None
 
 
 def vet(

@@ -7,8 +7,9 @@ from functools import cached_property, lru_cache
 from broker.domain.geometry import CardState, Geometry
 from broker.domain.gpu_models import GpuModelSpec
 from broker.domain.placement import prices
+from broker.domain.placement.engines import Engine, ranks_of
 from broker.domain.placement.ranks import Ranks
-from broker.domain.placement.rules import Cost, ranks_by_price
+from broker.domain.placement.rules import Cost
 from broker.domain.placement.tables import EMPTY, NOWHERE, Move, Table
 from broker.domain.profiles import Profile
 from broker.domain.states import Isolation
@@ -111,14 +112,19 @@ def _most(moves: tuple[tuple[Move, ...], ...]) -> tuple[int, ...]:
 
 
 @lru_cache(maxsize=1024)
-def kind_of(model: GpuModelSpec, layout: Geometry | None, price_list: PriceList = ()) -> Kind:
+def kind_of(
+    model: GpuModelSpec,
+    layout: Geometry | None,
+    price_list: PriceList = (),
+    engine: Engine = Engine.BID_PRICE,
+) -> Kind:
     """Return the one kind of a model's cards with this layout; None: they may become anything."""
     sold = everything(model) if layout is None else _cut(layout)
     given: Mapping[Name, float] = dict(price_list)
     usual = prices.default(sold, model.grid, model.compute)
     worth = tuple(given.get((p.name, p.isolation), price) for p, price in zip(sold, usual, strict=True))
     # A layout says by itself how many slices there are.
-    return Kind(ranks_by_price(sold, model.grid, worth, counted=layout is None))
+    return Kind(ranks_of(engine, sold, model.grid, worth, counted=layout is None))
 
 
 def everything(model: GpuModelSpec) -> tuple[Profile, ...]:

@@ -3,15 +3,16 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import NamedTuple
 
 from broker.domain.geometry import EMPTY, CardState, Geometry
 from broker.domain.gpu_models import GpuModelSpec
-from broker.domain.placement.buckets import Buckets
-from broker.domain.placement.kinds import Kind, Name, kind_of, must_be_of
+from broker.domain.placement.engines import Engine
+from broker.domain.placement.kinds import Name, kind_of, must_be_of
 from broker.domain.placement.rules import Cost
+from broker.domain.placement.shelves import Nodes, Shelf
 from broker.domain.placement.tables import EMPTY as UNTOUCHED
-from broker.domain.placement.tables import NOWHERE
 from broker.domain.profiles import Placement, Profile
 
 
@@ -40,19 +41,6 @@ class Choice(NamedTuple):
     seat: Seat
 
 
-@dataclass
-class Shelf:
-    """The cards of one kind; they are numbers here, and their ids are kept beside."""
-
-    kind: Kind
-    buckets: Buckets
-    gpus: list[str]
-    uncut: bool
-
-    def lowest(self, cards: Iterable[int]) -> str:
-        return min(map(self.gpus.__getitem__, cards))
-
-
 class PoolIndex:
     """The cards of one GpuModel that may serve each other's requests.
 
@@ -66,14 +54,13 @@ class PoolIndex:
         cards: Iterable[CardView] = (),
         *,
         price_list: Mapping[Name, float] | None = None,
+        engine: Engine = Engine.BID_PRICE,
     ) -> None:
-        self.model = model
+        self.model, self.engine = model, engine
         self._prices = tuple(sorted((price_list or {}).items()))
         self._cards: dict[str, CardView] = {}
-        self._nodes: dict[str, int] = {}
-        self._names: list[str] = []
+        self._nodes = Nodes()
         self._shelves: dict[Geometry | None, Shelf] = {}
-        self._at: dict[str, int] = {}  # the number of each card on its shelf
         for layout, together in self._by_layout(cards).items():
             self._put_up(layout, together)
 
@@ -83,13 +70,12 @@ class PoolIndex:
             raise _twice(card)
         self._cards[card.gpu] = card
         shelf = self._shelves.get(card.layout) or self._put_up(card.layout, ())
-        self._at[card.gpu] = shelf.buckets.add(self._node(card.node), shelf.kind.state(card.state))
-        shelf.gpus.append(card.gpu)
+        shelf.add(card.gpu, self._nodes.number(card.node), shelf.kind.state(card.state))
 
     def remove(self, gpu: str) -> CardView:
         """Take a card out and return it as it is now."""
         card = self._cards.pop(gpu)
-        self._shelves[card.layout].buckets.become(self._at.pop(gpu), NOWHERE)
+        self._shelves[card.layout].remove(gpu)
         return card
 
     def card(self, gpu: str) -> CardView:
@@ -104,15 +90,17 @@ class PoolIndex:
         """Choose, and say what the choice costs; raises ValueError for a profile of another model."""
         best: tuple[tuple[bool, float, int], bool, str, int] | None = None
         score = None
-        for shelf, number in self._selling(profile):
-            live = shelf.buckets.live[number]
+        for shelf, number in self.selling(profile):
+            live, ranks = shelf.buckets.live[number], shelf.kind.ranks
             if not live:
                 continue
-            state = shelf.kind.ranks.order[number][(live & -live).bit_length() - 1]
-            cost, start = shelf.kind.cost[number][state], shelf.kind.ranks.best[number][state].start
+            rank = (live & -live).bit_length() - 1
+            cost, uncut = shelf.kind.cost[number][ranks.order[number][rank]], self.is_uncut(shelf)
             # Of equals, a card that is cut already is no loss to whoever wants another cut.
-            if best is None or (cost.anywhere, shelf.uncut) <= best[:2]:
-                candidate = (cost.anywhere, shelf.uncut, self._first(shelf, state), start)
+            if best is None or (cost.anywhere, uncut) <= best[:2]:
+                gpu = self._first(shelf, number, rank)
+                start = ranks.best[number][shelf.state(gpu)].start
+                candidate = (cost.anywhere, uncut, gpu, start)
                 if best is None or candidate < best:
                     best, score = candidate, cost
         if best is None or score is None:
@@ -133,7 +121,7 @@ class PoolIndex:
         """Return exactly how many of a profile could be placed now, one after the other."""
         return sum(
             len(cards) * most
-            for shelf, number in self._selling(profile)
+            for shelf, number in self.selling(profile)
             for cards, most in zip(shelf.buckets.cards, shelf.kind.most[number], strict=True)
         )
 
@@ -151,22 +139,18 @@ class PoolIndex:
         return found
 
     def _put_up(self, layout: Geometry | None, cards: Sequence[CardView]) -> Shelf:
-        kind, nodes = kind_of(self.model, layout, self._prices), self._nodes
-        for name in dict.fromkeys(card.node for card in cards):
-            self._node(name)
+        kind = kind_of(self.model, layout, self._prices, self.engine)
         states = [kind.state(card.state) for card in cards]
-        buckets = Buckets(kind.ranks, [nodes[card.node] for card in cards], states)
-        shelf = self._shelves[layout] = Shelf(kind, buckets, [card.gpu for card in cards], layout is None)
-        self._at.update(zip(shelf.gpus, range(len(cards)), strict=True))
+        on = [self._nodes.number(card.node) for card in cards]
+        shelf = Shelf(kind, [card.gpu for card in cards], on, states, self._nodes)
+        self._shelves[layout] = shelf
         return shelf
 
-    def _node(self, name: str) -> int:
-        number = self._nodes.setdefault(name, len(self._names))
-        if number == len(self._names):
-            self._names.append(name)
-        return number
+    def is_uncut(self, shelf: Shelf) -> bool:
+        """Tell whether the cards of a shelf may still be cut in any way."""
+        return shelf is self._shelves.get(None)
 
-    def _selling(self, profile: Profile) -> list[tuple[Shelf, int]]:
+    def selling(self, profile: Profile) -> list[tuple[Shelf, int]]:
         """Return the shelves that have a profile, each with its number there."""
         name = (profile.name, profile.isolation)
         found = [(s, s.kind.number[name]) for s in self._shelves.values() if name in s.kind.number]
@@ -174,18 +158,22 @@ class PoolIndex:
             must_be_of(self.model, profile)
         return found
 
-    def _first(self, shelf: Shelf, state: int) -> str:
-        """Return a card in a state; an uncut one of the node with fewest: whole nodes stay whole for gangs."""
-        if state != UNTOUCHED or not shelf.uncut:
-            return shelf.lowest(shelf.buckets.cards[state])
-        empty = shelf.buckets.empty
-        node = min(empty.fewest(), key=self._names.__getitem__)
-        return shelf.lowest(empty.on[node])
+    def _first(self, shelf: Shelf, number: int, rank: int) -> str:
+        """Return the first of the cards that cost least: those of a rank, or of all that cost the same."""
+        ranks = shelf.kind.ranks
+        order, cost = ranks.order[number], ranks.cost[number]
+        if self.engine.takes_first:
+            alike = takewhile(lambda other: cost[other] == cost[rank], range(rank, len(order)))
+            live = shelf.buckets.live[number]
+            return min(shelf.first(order[other]) for other in alike if live >> other & 1)
+        # An uncut one of the node with fewest: whole nodes stay whole for gangs.
+        is_empty = order[rank] == UNTOUCHED and self.is_uncut(shelf)
+        return shelf.first_empty() if is_empty else shelf.first(order[rank])
 
     def _become(self, card: CardView, state: CardState) -> None:
         self._cards[card.gpu] = CardView(card.gpu, card.node, state, card.layout)
         shelf = self._shelves[card.layout]
-        shelf.buckets.become(self._at[card.gpu], shelf.kind.state(state))
+        shelf.become(card.gpu, shelf.kind.state(state))
 
 
 def _twice(card: CardView) -> ValueError:

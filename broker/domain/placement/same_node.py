@@ -1,13 +1,12 @@
 """The cards of one node for a gang: which node, and which of its cards."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
-from broker.domain.geometry import Geometry
-from broker.domain.gpu_models import GpuModelSpec
-from broker.domain.placement.kinds import Kind, kind_of, must_be_of
-from broker.domain.placement.pool import CardView, Seat
+from broker.domain.placement.engines import Engine
+from broker.domain.placement.kinds import Kind
+from broker.domain.placement.pool import PoolIndex, Seat
 from broker.domain.placement.tables import EMPTY
 from broker.domain.placement.topology import Link, Topology
 from broker.domain.profiles import Placement, Profile
@@ -35,44 +34,43 @@ class _Found(NamedTuple):
 
 
 def on_one_node(
-    cards: Iterable[CardView],
+    pool: PoolIndex,
     profile: Profile,
-    model: GpuModelSpec,
     count: int,
     topologies: Mapping[str, Topology],
     within: Link | None,
 ) -> tuple[Seat, ...] | None:
-    """Return the seats of a gang on the node that costs least by it, or None when no node has room for it."""
+    """Return the seats of a gang on the node that costs least by it, or None when no node has room for it.
+
+    By first fit, that is the first node with room.
+    """
     best: _Found | None = None
     tried = set()
-    for node, members in sorted(_by_node(cards, profile, model).items()):
+    for node, members in sorted(_by_node(pool, profile).items()):
         if sum(each.kind.most[each.number][each.state] for each in members) < count:
             continue
         found, topology = None, topologies.get(node)
-        if topology and profile.memory == model.grid:
+        if topology and profile.memory == pool.model.grid:
             found = _nearest(node, members, profile, count, topology)
         # A node of the same make as an earlier one would cost the same.
         elif within is None and (make := tuple(sorted((id(m.kind), m.state) for m in members))) not in tried:
             tried.add(make)
             found = _cheapest(node, members, profile, count)
         if found and (within is None or found.link <= within):
+            if pool.engine is Engine.FIRST_FIT:
+                return found.seats
             best = found if best is None else min(best, found)
     return best.seats if best else None
 
 
-def _by_node(cards: Iterable[CardView], profile: Profile, model: GpuModelSpec) -> dict[str, list[_Member]]:
+def _by_node(pool: PoolIndex, profile: Profile) -> dict[str, list[_Member]]:
+    """Return by node the cards on which the profile fits."""
     nodes: defaultdict[str, list[_Member]] = defaultdict(list)
-    kinds: dict[Geometry | None, Kind] = {}
-    name = (profile.name, profile.isolation)
-    for card in cards:
-        if (kind := kinds.get(card.layout)) is None:
-            kind = kinds[card.layout] = kind_of(model, card.layout)
-        if (number := kind.number.get(name)) is not None:
-            nodes[card.node].append(
-                _Member(card.gpu, kind, number, kind.state(card.state), card.layout is None)
-            )
-    if not nodes:
-        must_be_of(model, profile)
+    for shelf, number in pool.selling(profile):
+        kind, uncut = shelf.kind, pool.is_uncut(shelf)
+        for state in kind.ranks.order[number]:
+            for gpu, node in shelf.cards_in(state):
+                nodes[node].append(_Member(gpu, kind, number, state, uncut))
     return nodes
 
 

@@ -1,8 +1,10 @@
+from dataclasses import replace
+
 import pytest
 
 from broker.domain.geometry import EMPTY, Geometry, Held
-from broker.domain.placement.gangs import choose_gang, take, vet
-from broker.domain.placement.pool import CardView, PoolIndex
+from broker.domain.placement.gangs import choose_gang, gang_of, vet
+from broker.domain.placement.pool import CardView, PoolIndex, Seat
 from broker.domain.placement.topology import Link, Topology
 from broker.domain.profiles import Placement, Profile, shares
 from broker.domain.states import Isolation
@@ -81,7 +83,7 @@ def test_slices_of_a_gang_lie_together_wherever_links_are_known() -> None:
     ]  # fmt: skip
 
 
-def test_a_gang_is_held_whole_or_not_at_all() -> None:
+def test_a_gang_starts_whole_or_not_at_all_and_choosing_it_changes_nothing() -> None:
     runs = (Placement(0, 2), Placement(1, 2), Placement(2, 2))
     crossing = Profile("2g.odd", 2, 2, runs, 2, False, Isolation.HARDWARE)
     large = Profile("4g.odd", 4, 4, (Placement(3, 4),), 1, False, Isolation.HARDWARE)
@@ -93,12 +95,12 @@ def test_a_gang_is_held_whole_or_not_at_all() -> None:
     card = CardView("a", "node-0", EMPTY, Geometry(frozenset(seats)))
     pool = PoolIndex(H100, [card])
     assert pool.how_many_fit(crossing) == 2
-    assert take(pool, crossing, 2) is None
-    assert pool.card("a") == card
+    for same_node in (False, True):
+        assert gang_of(pool, crossing, count=2, same_node=same_node) is None
+        assert pool.card("a") == card
     assert choose_gang([card], crossing, H100, count=2, same_node=True) is None
-    held = take(pool, ONE, 1)
-    assert held is not None
-    assert pool.card("a").state.mask == held[0].seat.placement.mask
+    assert gang_of(pool, ONE, count=1, same_node=False) == (pool.choose(ONE),)
+    assert pool.card("a") == card
 
 
 def test_a_gang_larger_than_all_cards_or_the_largest_node_is_refused() -> None:
@@ -113,6 +115,34 @@ def test_a_gang_larger_than_all_cards_or_the_largest_node_is_refused() -> None:
         vet(cards, FOUR, H100, count=5, same_node=True)
     with pytest.raises(ValueError, match="larger than the pool, which holds 0"):
         vet([], FOUR, H100, count=1, same_node=False)
+
+
+def test_a_gang_chosen_in_a_pool_that_lived_is_the_one_chosen_from_its_cards() -> None:
+    cards = [*node("a", (0, ONE)), *node("b", (1, TWO), (2, THREE)), *node("c")]
+    pool = PoolIndex(H100, cards[:6])
+    for card in cards[6:]:
+        pool.add(card)
+    pool.add(replace(pool.remove("a3"), node="c"))
+    cards[3] = replace(cards[3], node="c")
+    for profile, count, same_node in ((CARD, 4, False), (CARD, 5, True), (TWO, 9, True), (THREE, 13, False)):
+        gang = gang_of(pool, profile, count=count, same_node=same_node)
+        assert gang == choose_gang(reversed(cards), profile, H100, count=count, same_node=same_node)
+        assert gang is not None
+    assert [pool.card(card.gpu) for card in cards] == cards
+
+
+def test_a_gang_that_is_stopped_half_way_leaves_its_pool_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    pool, hold = PoolIndex(H100, node("a")), PoolIndex.hold
+
+    def once(self: PoolIndex, seat: Seat, profile: Profile) -> None:
+        if seat.gpu != "a0":
+            raise KeyboardInterrupt
+        hold(self, seat, profile)
+
+    monkeypatch.setattr(PoolIndex, "hold", once)
+    with pytest.raises(KeyboardInterrupt):
+        gang_of(pool, CARD, count=2, same_node=False)
+    assert [pool.card(card.gpu) for card in node("a")] == node("a")
 
 
 def test_a_profile_of_another_model_is_refused() -> None:

@@ -1,6 +1,11 @@
+from random import Random
+
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from broker.domain.geometry import EMPTY, Geometry, Held
+from broker.domain.placement import lowest
 from broker.domain.placement.pool import CardView, PoolIndex, Seat
 from broker.domain.profiles import Placement, Profile, shares
 from broker.domain.states import Isolation
@@ -89,3 +94,49 @@ def test_of_cards_that_are_cut_differently_but_cost_the_same_the_lowest_id_is_ta
         == PoolIndex(H100, [b, a]).choose(ONE)
         == Seat("a", Placement(0, 1))
     )
+
+
+LAYOUTS = (None, Geometry(frozenset({at(FOUR, 0), at(THREE, 4)})), Geometry(frozenset({at(SEVEN, 0)})))
+WISHES = (ONE, TWO, THREE, FOUR, SEVEN, H100.whole, QUARTER)
+
+
+@pytest.mark.parametrize("spare", [0, lowest.SPARE])
+def test_a_pool_that_has_lived_long_chooses_what_a_new_one_does(spare: int) -> None:
+    @settings(max_examples=12, deadline=None)
+    @given(st.randoms(use_true_random=False))
+    def lives(chance: Random) -> None:
+        pool, cards, held = PoolIndex(H100), set[str](), list[tuple[Seat, Profile]]()
+        for _ in range(60):
+            act, gpu = chance.randrange(5), f"g{chance.randrange(12):02}"
+            on_it = [each for each in held if each[0].gpu == gpu]
+            if act == 0 and gpu in cards:
+                pool.remove(gpu)
+                cards.remove(gpu)
+                held = [each for each in held if each not in on_it]
+            elif act == 0 or gpu not in cards:
+                if gpu not in cards:
+                    pool.add(CardView(gpu, f"n{chance.randrange(4)}", EMPTY, chance.choice(LAYOUTS)))
+                    cards.add(gpu)
+            elif act == 1 and on_it:
+                pool.release(*on_it[0])
+                held.remove(on_it[0])
+            now = [pool.card(each) for each in cards]
+            chance.shuffle(now)
+            for profile in WISHES:
+                assert pool.weigh(profile) == PoolIndex(H100, now).weigh(profile)
+            if (seat := pool.choose(profile := chance.choice(WISHES))) and act > 1:
+                pool.hold(seat, profile)
+                held.append((seat, profile))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lowest, "SPARE", spare)
+        lives()
+
+
+def test_numbers_of_cards_that_left_are_given_to_those_that_come() -> None:
+    pool = PoolIndex(H100, [CardView("a", "n"), CardView("b", "m")])
+    for _ in range(100):
+        for gpu in "ab":
+            pool.add(pool.remove(gpu))
+    shelf, _ = pool.selling(ONE)[0]
+    assert len(shelf.buckets.state) == len(shelf.gpus) == 2
