@@ -5,8 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from broker.domain.best_cuts import best_cuts
 from broker.domain.cuts import Catalogue, Cut
-from broker.domain.filling import Filling, Supply, best_cuts
+from broker.domain.filling import Filling, Supply
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from broker.domain.best_cuts import best_cuts
 from broker.domain.cuts import WHOLE, Catalogue, Cut
-from broker.domain.filling import Filling, best_cuts
+from broker.domain.filling import Filling
 from broker.domain.layouts import CardNow, NodeNow, NodePlan, Rules, demand_of, plan
 from tests.broker.domain.exact import exactly
 from tests.broker.domain.fleet import A30, H100, plain
