@@ -29,20 +29,38 @@ class SharedNodes:
     """
 
     def __init__(self, rooms: Sequence[Room], kinds: Sequence[Request], rule: Rule) -> None:
-        self.rooms, self.kinds, self._rule = rooms, kinds, rule
+        self.rooms, self.kinds, self._rule = [*rooms], kinds, rule
         self._tick = 0
         self._changed = dict.fromkeys(range(len(rooms)), 0)  # when a node changed, the latest last
         self._asked = [-1] * len(kinds)
         self._bids: list[list[tuple[float, int, int, tuple[int, ...]]]] = [[] for _ in kinds]
 
+    def join(self, room: Room) -> int:
+        """Take one more node in and return its number."""
+        self.rooms.append(room)
+        self.touch(len(self.rooms) - 1)
+        return len(self.rooms) - 1
+
+    def touch(self, node: int) -> None:
+        """Let a node bid again: something about it has changed."""
+        self._tick += 1
+        self._changed.pop(node, None)
+        self._changed[node] = self._tick
+
     def place(self, kind: int) -> Held | None:
         """Hold a request where it costs least and say where, or return None when it fits nowhere."""
+        held = self.best(kind)
+        if held:
+            self.take(kind, held)
+        return held
+
+    def best(self, kind: int) -> Held | None:
+        """Say where a request would cost least, or None when it fits nowhere."""
         bids, changed = self._bids[kind], self._changed
         self._hear(kind)
         while bids:
             _, node, when, cards = bids[0]
             if changed[node] == when:
-                self.take(kind, Held(node, cards))
                 return Held(node, cards)
             heappop(bids)  # the node has changed since, and has bid again if it still can
         return None
@@ -50,17 +68,12 @@ class SharedNodes:
     def take(self, kind: int, held: Held) -> None:
         """Hold a request at a place of the caller's choosing; raises ValueError where it does not fit."""
         self.rooms[held.node].take(self.kinds[kind], held.cards)
-        self._touch(held.node)
+        self.touch(held.node)
 
     def release(self, kind: int, held: Held) -> None:
         """Let go of a request; raises ValueError for one that is not held there."""
         self.rooms[held.node].give(self.kinds[kind], held.cards)
-        self._touch(held.node)
-
-    def _touch(self, node: int) -> None:
-        self._tick += 1
-        del self._changed[node]
-        self._changed[node] = self._tick
+        self.touch(held.node)
 
     def _hear(self, kind: int) -> None:
         """Let the nodes that changed since this kind was last asked for bid again."""

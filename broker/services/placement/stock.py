@@ -4,7 +4,8 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
-from broker.domain.placement.pool import PoolIndex
+from broker.domain.placement.pool import CardView, PoolIndex
+from broker.domain.placement.share_pool import SharePool
 from broker.domain.states import Isolation
 from broker.services.catalogue import spec_of
 from broker.services.placement.cards import Card, Pool
@@ -22,7 +23,7 @@ class Index:
     def __init__(self, kind: Kind) -> None:
         self.pool, self.cluster, self.isolation = kind
         self.cards: dict[str, Card] = {}
-        self.best, self._added = PoolIndex(spec_of(self.pool[0])), 0
+        self.best, self._added = self._ranked(()), 0
 
     def take(self, card: Card) -> None:
         """Have a card as it is now."""
@@ -37,7 +38,14 @@ class Index:
     def fill(self, cards: Iterable[Card]) -> None:
         """Have many cards at once, and no others."""
         self.cards = {card.gpu: card for card in cards}
-        self.best, self._added = PoolIndex(self.best.model, [card.view for card in self.cards.values()]), 0
+        self.best, self._added = self._ranked(card.view for card in self.cards.values()), 0
+
+    def _ranked(self, cards: Iterable[CardView]) -> PoolIndex | SharePool:
+        """Have the cards ranked by the rule for slices, or by the one for shares."""
+        model = spec_of(self.pool[0])
+        if self.isolation in WALLED:
+            return PoolIndex(model, cards)
+        return SharePool(model, self.isolation, cards)
 
     def drop(self, gpu: str) -> Card | None:
         if (card := self.cards.pop(gpu, None)) is not None:
