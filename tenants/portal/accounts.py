@@ -4,6 +4,8 @@ from typing import Any
 
 from allauth.account.adapter import DefaultAccountAdapter
 from allauth.account.views import EmailVerificationSentView, LoginView, SignupView
+from allauth.mfa.recovery_codes.views import GenerateRecoveryCodesView
+from allauth.mfa.totp.views import ActivateTOTPView
 from django.conf import settings
 from django.contrib.auth.hashers import make_password
 from django.contrib.sites.shortcuts import get_current_site
@@ -32,6 +34,10 @@ CHANGES = {
     "mfa/email/webauthn_added": "account.passkey_add",
     "mfa/email/webauthn_removed": "account.passkey_remove",
     "mfa/email/recovery_codes_generated": "account.recovery_codes",
+}
+TOLD_LATE = {  # once the change is kept, when its row could be lost: the pages below write that along with the change
+    "mfa/email/totp_activated",
+    "mfa/email/recovery_codes_generated",
 }
 LONGEST_EMAIL = User._meta.get_field("email").max_length or 254
 
@@ -62,8 +68,8 @@ class Adapter(DefaultAccountAdapter):  # type: ignore[misc]
         email: str | None = None,
     ) -> None:
         """Write a change of somebody's account into the trail, wherever allauth would tell them of it."""
-        if action := CHANGES.get(template_prefix):
-            own_accounts.note(action, user=user, request_id=getattr(self.request, "id", ""), now=clock.now())
+        if template_prefix in CHANGES and template_prefix not in TOLD_LATE:
+            note(self.request, user, template_prefix)
         super().send_notification_mail(template_prefix, user, context, email)
 
     def save_user(self, request: HttpRequest, user: User, form: Any, commit: bool = True) -> User:
@@ -84,6 +90,11 @@ class Adapter(DefaultAccountAdapter):  # type: ignore[misc]
 
     def get_signup_redirect_url(self, request: HttpRequest) -> str:
         return self.get_login_redirect_url(request)
+
+
+def note(request: HttpRequest, user: User, letter: str) -> None:
+    """Write what a letter of allauth tells of into the trail."""
+    own_accounts.note(CHANGES[letter], user=user, request_id=getattr(request, "id", ""), now=clock.now())
 
 
 def invitation_of(request: HttpRequest) -> dict[str, str] | None:
@@ -120,3 +131,17 @@ class LetterSent(EmailVerificationSentView):  # type: ignore[misc]
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return {**super().get_context_data(**kwargs), "mail_goes_out": settings.MAIL_GOES_OUT}
+
+
+class AppAdded(ActivateTOTPView):  # type: ignore[misc]
+    def form_valid(self, form: Any) -> HttpResponse:
+        answer: HttpResponse = super().form_valid(form)
+        note(self.request, self.request.user, "mfa/email/totp_activated")
+        return answer
+
+
+class NewRecoveryCodes(GenerateRecoveryCodesView):  # type: ignore[misc]
+    def form_valid(self, form: Any) -> HttpResponse:
+        answer: HttpResponse = super().form_valid(form)
+        note(self.request, self.request.user, "mfa/email/recovery_codes_generated")
+        return answer

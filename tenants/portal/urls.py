@@ -6,7 +6,7 @@ from django.conf import settings
 from django.urls import URLPattern, URLResolver, include, path
 
 from tenants.portal import audit, operations, profile, projects, sessions, team, tokens
-from tenants.portal.accounts import LetterSent, SignIn, SignUp
+from tenants.portal.accounts import AppAdded, LetterSent, NewRecoveryCodes, SignIn, SignUp
 
 OWN = {"account_login", "account_signup", "account_logout", "account_email_verification_sent"}
 
@@ -17,6 +17,12 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("account/", profile.page, name="account"),
     path("account/confirm-email/", LetterSent.as_view(), name="account_email_verification_sent"),
     path("account/", include([p for p in account_urls.urlpatterns if p.name not in OWN])),
+    path("account/security/totp/activate/", AppAdded.as_view(), name="mfa_activate_totp"),
+    path(
+        "account/security/recovery-codes/generate/",
+        NewRecoveryCodes.as_view(),
+        name="mfa_generate_recovery_codes",
+    ),
     path("account/security/", include("allauth.mfa.urls")),
     path("join/<str:secret>/", sessions.join, name="join"),
     path("start/", sessions.start, name="no-tenant"),
