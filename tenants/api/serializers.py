@@ -95,12 +95,20 @@ class InvitationWanted(Strict):
     project = Id(required=False, allow_null=True, default=None)
 
 
+class Maker(serializers.Serializer[Any]):
+    """Who made it, as the audit trail has them; no id is the product's own."""
+
+    id = serializers.CharField(source="made_by")
+    label = serializers.CharField(source="made_by_label")  # type: ignore[assignment]
+
+
 class ServiceAccountOut(serializers.ModelSerializer[ServiceAccount]):
     project = Id(source="project_id", allow_null=True)
+    made_by = Maker(source="*", read_only=True)
 
     class Meta:
         model = ServiceAccount
-        fields = ("id", "name", "project", "role", "created_at", "closed_at")
+        fields = ("id", "name", "project", "role", "made_by", "created_at", "closed_at")
 
 
 class ServiceAccountWanted(Strict):
@@ -113,6 +121,7 @@ class TokenOut(serializers.ModelSerializer[ApiToken]):
     user = Id(source="user_id", allow_null=True)
     service_account = Id(source="service_account_id", allow_null=True)
     project = Id(source="project_id", allow_null=True)
+    made_by = Maker(source="*", read_only=True)
 
     class Meta:
         model = ApiToken
@@ -124,6 +133,7 @@ class TokenOut(serializers.ModelSerializer[ApiToken]):
             "service_account",
             "project",
             "scopes",
+            "made_by",
             "created_at",
             "expires_at",
             "last_used_at",

@@ -24,6 +24,7 @@ class Tokens(ListModelMixin, TenantViewSet):
     filters = {
         "revoked": Filter("revoked_at__isnull", "flag_not"),
         "service_account": Filter("service_account_id"),
+        "made_by": Filter("made_by"),
     }
     search_in = ("name", "prefix")
     actions_needed = {

@@ -26,8 +26,12 @@ def name(label: str = "Name", *, required: bool = True) -> forms.CharField:
     )
 
 
+LISTED = 100  # projects in one list to choose from; more are named
+PROPOSED = 500  # names that a browser is given to propose
+
+
 class OnProject(forms.Form):
-    """A form with a choice of project, by the names that the visitor can see."""
+    """A form with a choice of project, by the names that the visitor can see: a list, or where that is long, typed."""
 
     def __init__(self, *args: Any, projects: list[Project], whole: str = WHOLE_TENANT, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -35,11 +39,43 @@ class OnProject(forms.Form):
         nodes = [(p.pk, f"{'– ' * (len(p.path) - indent)}{p.name}") for p in projects]
         choices = [("", whole), *nodes] if whole else nodes
         self.fields["project"] = forms.ChoiceField(label="Project", choices=choices, required=not whole)
+        if len(projects) > LISTED:
+            self.fields["project"] = forms.CharField(
+                label="Project",
+                required=not whole,
+                max_length=NAME_LENGTH,
+                help_text=f"Its name, or its id. Empty: {whole[:1].lower()}{whole[1:]}."
+                if whole
+                else "Its name, or its id.",
+                widget=forms.TextInput(attrs={"list": "project-names", "autocomplete": "off"}),
+            )
         self.projects = {p.pk: p for p in projects}
 
     @property
     def project(self) -> Project | None:
         return self.projects.get(self.cleaned_data["project"])
+
+    @property
+    def names(self) -> list[str]:
+        """What is proposed while a name is typed: nothing where all are listed."""
+        if len(self.projects) <= LISTED:
+            return []
+        return sorted({p.name for p in self.projects.values()})[:PROPOSED]
+
+    def clean_project(self) -> str:
+        """Return the id of the project that was chosen or named."""
+        said = str(self.cleaned_data["project"])
+        if not said or said in self.projects:
+            return said
+        named = [p for p in self.projects.values() if p.name.casefold() == said.casefold()]
+        if len(named) != 1:
+            wrong = (
+                f"{len(named)} projects are called so. Write the id of one."
+                if named
+                else "There is no such project."
+            )
+            raise forms.ValidationError(wrong)
+        return named[0].pk
 
 
 class InviteForm(OnProject):

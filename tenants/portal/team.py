@@ -1,5 +1,6 @@
 """The team page: members, invitations, service accounts."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from django.conf import settings
@@ -11,12 +12,12 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from ports import clock
 from tenants.domain.roles import IN_WORDS, Role
-from tenants.models import Invitation, Member, Project, ServiceAccount
+from tenants.models import ApiToken, Invitation, Member, Project, ServiceAccount
 from tenants.portal import once
 from tenants.portal.acts import act, call, complain, find, part
 from tenants.portal.doors import in_tenant
 from tenants.portal.forms import ROLES, InviteForm, MachineForm, RoleForm
-from tenants.services import invitations, members, service_accounts
+from tenants.services import invitations, members, service_accounts, tokens
 from tenants.services.permissions import require
 
 MOST = 500  # shown on the page; the API turns pages
@@ -69,12 +70,14 @@ def page(request: Any, **more: Any) -> HttpResponse:
     shown = part(request, here, count=here.count())
     for row in shown.rows:
         judge(request, row)
+    shown_robots = part(request, robots, "machines", count=robots.count())
+    makers(request, shown_robots.rows)
     told = {
         "members": shown,
         "invitations": part(request, open_offers.order_by("-id"), "invitations", count=open_offers.count())
         if lead
         else None,
-        "machines": part(request, robots, "machines", count=robots.count()),
+        "machines": shown_robots,
         "leads": lead,
         "call": call("members", f"limit={MOST}"),
         "call_invitations": call("invitations", f"limit={MOST}") if lead else "",
@@ -86,6 +89,26 @@ def page(request: Any, **more: Any) -> HttpResponse:
         **more,
     }
     return render(request, "tenants/team.html", told)
+
+
+def makers(request: Any, rows: Iterable[Any]) -> None:
+    """Note on rows who made them, for those who see all tokens, and whether that person has left since."""
+    if not request.roles.may("tokens.all"):
+        return
+    made = [row for row in rows if row.made_by_label]
+    here = Member.objects.filter(tenant=request.tenant, user__in={row.made_by for row in made})
+    present = set(here.values_list("user_id", flat=True))
+    for row in made:
+        row.maker = row.made_by_label
+        row.maker_left = row.made_by.startswith("usr_") and row.made_by not in present
+
+
+def left_by(request: Any, member: Member) -> list[ApiToken]:
+    """Return the tokens that go on working once a member is gone, for those who may end them."""
+    elsewhere = Member.objects.filter(tenant=request.tenant, user=member.user_id).exclude(pk=member.pk)
+    if not request.roles.may("tokens.all") or elsewhere.exists():
+        return []
+    return list(tokens.left_by(tenant=request.tenant, user_id=member.user_id, now=clock.now()))
 
 
 def judge(request: Any, member: Member) -> None:
@@ -103,7 +126,8 @@ def one(request: Any, pk: str) -> HttpResponse:
     if member.user_id != request.actor.id:
         leads(request, member.project)
     judge(request, member)
-    return render(request, "tenants/member.html", {"member": member, "roles": ROLES})
+    told = {"member": member, "roles": ROLES, "left": left_by(request, member)}
+    return render(request, "tenants/member.html", told)
 
 
 @require_POST
@@ -164,16 +188,28 @@ def change_role(request: Any, pk: str) -> HttpResponse:
 @require_POST
 @in_tenant("members.read")
 def remove(request: Any, pk: str) -> HttpResponse:
-    """Remove a member, or leave."""
+    """Remove a member, or leave; with the tokens they made for service accounts if one says so."""
     member = find(people(request), pk)
     if member.user_id != request.actor.id:
         leads(request, member.project)
-    done = f"{member.user.email} is no longer a member; their tokens have stopped working."
+    machines_too = request.POST.get("tokens") == "revoke"
+    left = 0 if machines_too else len(left_by(request, member))
 
     def do() -> None:
-        members.remove(member, **who(request))
+        members.remove(member, **who(request), with_machines=machines_too)
 
-    return act(request, do, done=done, to=reverse("team"))
+    return act(request, do, done=gone(member, left=left), to=reverse("team"))
+
+
+def gone(member: Member, *, left: int) -> str:
+    """Say what somebody who was removed has lost, and what of theirs goes on."""
+    email, elsewhere = member.user.email, Member.objects.filter(user=member.user_id).exclude(pk=member.pk)
+    if elsewhere.filter(tenant=member.tenant_id).exists():
+        return f"{email} has one role less here; their tokens go on with the others."
+    words = f"{email} is no longer a member; their tokens have stopped working."
+    if left:
+        words += f" {left} that they made for service accounts go on: see API tokens."
+    return words
 
 
 @require_POST

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from ports import clock
 from tenants.domain.roles import Role
 from tenants.models import ApiToken, ServiceAccount
-from tenants.portal import once
+from tenants.portal import once, team
 from tenants.portal.acts import act, call, find, part
 from tenants.portal.doors import in_tenant
 from tenants.portal.forms import TokenForm
@@ -64,6 +64,7 @@ def page(request: Any) -> HttpResponse:
         status = 200 if made else 400
     rows = seen(request).order_by("-id")
     shown = part(request, rows, count=rows.count())
+    team.makers(request, (row for row in shown.rows if row.service_account_id))
     for row in shown.rows:
         row.alive = row.revoked_at is None and row.expires_at > now
     told = {

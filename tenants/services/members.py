@@ -74,8 +74,13 @@ def change_role(member: Member, *, role: Role, grants: Grants, actor: Actor, now
 
 
 @transaction.atomic
-def remove(member: Member, *, grants: Grants, actor: Actor, now: datetime) -> None:
-    """End a membership, and with it the offers that stood on it; with their last one, the person's tokens die too."""
+def remove(
+    member: Member, *, grants: Grants, actor: Actor, now: datetime, with_machines: bool = False
+) -> None:
+    """End a membership, and with it the offers that stood on it; with their last one, the person's tokens die too.
+
+    Tokens that they made for service accounts go on, for others' work hangs on them, unless one says `with_machines`.
+    """
     if member.user_id != actor.id:  # anybody may leave
         must_give(grants, Role(member.role), member.project)
     _keep_an_owner(member)
@@ -85,6 +90,8 @@ def remove(member: Member, *, grants: Grants, actor: Actor, now: datetime) -> No
     offers.revoke_beyond(tenant=tenant, user_id=user_id, actor=actor, now=now)
     if not Member.objects.filter(tenant=tenant, user=user_id).exists():
         tokens.revoke_all_of(tenant=tenant, user_id=user_id, actor=actor, now=now)
+    if with_machines:
+        tokens.revoke_left_by(tenant=tenant, user_id=user_id, grants=grants, actor=actor, now=now)
 
 
 def _keep_an_owner(member: Member) -> None:

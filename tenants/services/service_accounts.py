@@ -30,7 +30,13 @@ def create(
     try:
         with transaction.atomic():
             account = ServiceAccount.objects.create(
-                tenant=tenant, project=project, name=name, role=role, created_at=now
+                tenant=tenant,
+                project=project,
+                name=name,
+                role=role,
+                made_by=actor.id,
+                made_by_label=actor.label,
+                created_at=now,
             )
     except IntegrityError:
         raise NameTaken(f"There is already a service account {name}.", fix="Choose another name.") from None

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import QuerySet
 
 from ports import ids
 from tenants.domain import credentials
@@ -64,6 +65,8 @@ def issue(
         prefix=made.prefix,
         digest=made.digest,
         scopes=wanted,
+        made_by=actor.id,
+        made_by_label=actor.label,
         created_at=now,
         expires_at=expires_at,
     )
@@ -107,6 +110,34 @@ def revoke_all_of(
     for token in (tokens := list(theirs)):
         revoke(token, actor=actor, now=now)
     return len(tokens)
+
+
+def left_by(*, tenant: Tenant, user_id: str, now: datetime) -> QuerySet[ApiToken]:
+    """Return the tokens of service accounts that work and whose secret somebody may know: they outlive who made them.
+
+    With a token of an account one makes others of it, so what such an account has made counts as theirs too.
+    """
+    of_machines, hands = ApiToken.objects.filter(tenant=tenant, user=None), {user_id}
+    while (reach := hands.union(_accounts_of(of_machines, hands))) != hands:
+        hands = reach
+    alive = of_machines.filter(made_by__in=hands, revoked_at=None, expires_at__gt=now)
+    return alive.select_related("service_account").order_by("id")
+
+
+def _accounts_of(rows: QuerySet[ApiToken], makers: Iterable[str]) -> list[str]:
+    return [
+        str(account) for account in rows.filter(made_by__in=makers).values_list("service_account", flat=True)
+    ]
+
+
+@transaction.atomic
+def revoke_left_by(*, tenant: Tenant, user_id: str, grants: Grants, actor: Actor, now: datetime) -> int:
+    """End the tokens that somebody made for service accounts; the accounts stay."""
+    if not grants.may("tokens.all"):
+        refuse("tokens.all", grants)
+    for token in (theirs := list(left_by(tenant=tenant, user_id=user_id, now=now))):
+        revoke(token, actor=actor, now=now)
+    return len(theirs)
 
 
 def not_beyond(grants: Grants, scopes: Iterable[str], project: Project | None) -> None:

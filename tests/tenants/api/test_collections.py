@@ -238,6 +238,11 @@ def test_a_service_account_works_with_its_own_token(delta: World, api: Api) -> N
     machine = Api(made["token"])
     own = machine.ask("POST", "tokens", {**body, "scopes": ["leases:read"]}).json()
     assert own["service_account"] == robot["id"]
+    makers = [each["made_by"] for each in (robot, made, own)]
+    assert makers[0] == makers[1] == {"id": delta.owner.pk, "label": delta.owner.email}
+    assert makers[2] == {"id": robot["id"], "label": "ci"}
+    listed = api.ask("GET", f"tokens?made_by={robot['id']}").json()["items"]
+    assert [token["id"] for token in listed] == [own["id"]]
     changed = api.ask("PATCH", f"service-accounts/{robot['id']}", {"role": "viewer"}, If_Match="*")
     assert changed.json()["role"] == "viewer"
     assert api.ask("DELETE", f"service-accounts/{robot['id']}", If_Match="*").status_code == 204

@@ -7,7 +7,8 @@ from django.test import Client
 
 from tenants.domain.roles import Role
 from tenants.models import ApiToken, Invitation, Member, Project, Quota, ServiceAccount, Tenant
-from tenants.services import walls
+from tenants.services import members, walls
+from tenants.services.actors import SYSTEM
 from tests.tenants import people as world
 from tests.tenants.people import World, close_wall
 
@@ -169,6 +170,69 @@ def test_a_machine_gets_a_token_and_is_closed(delta: World, owner: Browser) -> N
     assert world.Api(text).ask("GET", "users/me").json()["id"] == machine.pk
     owner.post(f"/team/machines/{machine.pk}/close/")
     assert world.Api(text).ask("GET", "users/me").status_code == 401
+
+
+def machine_token(delta: World, maker: Browser, account: ServiceAccount, name: str) -> str:
+    body = {"name": name, "scopes": ["tenant:read"], "days": "7", "project": "", "bearer": account.pk}
+    made = maker.post("/tokens/", body).content.decode()
+    return re.search(r"gpb_live_[0-9a-z_]{60,}", made)[0]
+
+
+def works(text: str) -> bool:
+    return world.Api(text).ask("GET", "users/me").status_code == 200
+
+
+def test_who_removes_somebody_is_told_what_goes_on_and_ends_it_with_one_press(
+    delta: World, owner: Browser
+) -> None:
+    admin = delta.person(Role.ADMIN)
+    maker = signed_in(admin)
+    maker.post("/team/machines/", {"machine-name": "ci", "machine-role": "member", "machine-project": ""})
+    with walls.as_tenant(delta.tenant.pk):
+        machine = ServiceAccount.objects.get()
+    theirs, ours = (machine_token(delta, who, machine, name) for who, name in ((maker, "a"), (owner, "b")))
+    address = f"/team/members/{delta.membership(admin).pk}/"
+    page = owner.get(address).content.decode()
+    assert "1 token of service accounts would go on working" in page
+    assert "Remove and revoke 1 token<" in page
+    answer = owner.post(f"{address}remove/", {"tokens": "revoke"}, follow=True).content.decode()
+    assert f"{admin.email} is no longer a member; their tokens have stopped working." in answer
+    assert (works(theirs), works(ours)) == (False, True)
+    assert re.search(rf"made by {admin.email} <span[^>]*>has left<", answer)
+
+
+def test_what_somebody_who_left_made_goes_on_until_it_is_revoked(delta: World, owner: Browser) -> None:
+    admin = delta.person(Role.ADMIN)
+    machine = delta.machine("ci")
+    text = machine_token(delta, signed_in(admin), machine, "nightly")
+    answer = owner.post(f"/team/members/{delta.membership(admin).pk}/remove/", follow=True).content.decode()
+    assert "1 that they made for service accounts go on: see API tokens." in answer
+    assert works(text)
+    listed = owner.get("/tokens/").content.decode()
+    assert re.search(rf"made by {admin.email} <span[^>]*>has left<", listed)
+    assert "made by broker" in owner.get("/team/").content.decode()
+
+
+def test_who_keeps_another_role_is_not_said_to_have_lost_their_tokens(delta: World, owner: Browser) -> None:
+    lab = delta.child("lab")
+    user = delta.person(Role.ADMIN)
+    with walls.as_tenant(delta.tenant.pk):
+        members.add(
+            tenant=delta.tenant, user=user, role=Role.VIEWER, project=lab, actor=SYSTEM, now=world.moment()
+        )
+    machine_token(delta, signed_in(user), delta.machine("ci"), "nightly")
+    address = f"/team/members/{delta.membership(user).pk}/"
+    assert "would go on working" not in owner.get(address).content.decode()
+    answer = owner.post(f"{address}remove/", follow=True).content.decode()
+    assert "has one role less here; their tokens go on with the others." in answer
+
+
+def test_who_looks_on_is_not_told_who_made_what(delta: World) -> None:
+    delta.machine("ci")
+    viewer = signed_in(delta.person(Role.VIEWER))
+    page = viewer.get("/team/").content.decode()
+    assert "ci" in page
+    assert "made by" not in page
 
 
 def test_changes_are_asked_for_on_pages_of_their_own(delta: World, owner: Browser) -> None:

@@ -7,7 +7,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from tenants.domain.roles import Role
-from tenants.models import Member, Project, QuotaKind, User
+from tenants.models import Invitation, Member, Project, QuotaKind, User
+from tenants.portal import forms
 from tenants.services import invitations, members, quotas, tokens, walls
 from tenants.services.actors import SYSTEM
 from tests.tenants import people
@@ -87,6 +88,31 @@ def test_no_page_is_larger_than_100_kb_however_many_rows_there_are() -> None:
     )
     large = {address: len(browser.get(address).content) for address in addresses}
     assert {address: size for address, size in large.items() if size > 100_000} == {}
+
+
+def test_where_projects_are_many_they_are_named_and_not_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forms, "LISTED", 3)
+    delta = people.make("Delta")
+    browser = signed_in(delta.owner)
+    labs = [delta.child("Protein lab")]
+    labs += [delta.child("twin", parent) for parent in (delta.root, labs[0])]
+    for page in ("/team/", "/tokens/"):
+        html = browser.get(page).content.decode()
+        assert html.count('<option value="Protein lab">') == 1
+        assert html.count('<option value="twin">') == 1
+        assert labs[0].pk not in re.sub(r"(?s)<details class=.menu.*?</details>", "", html)
+
+    def invited(project: str) -> str:
+        body = {"email": f"{len(project)}@example.org", "role": "viewer", "project": project}
+        return browser.post("/team/invitations/", body, follow=True).content.decode()
+
+    assert "2 projects are called so. Write the id of one." in invited("Twin")
+    assert "There is no such project." in invited("elsewhere")
+    for said in ("protein LAB", labs[1].pk, ""):
+        assert "Send this link to" in invited(said)
+    with walls.as_tenant(delta.tenant.pk):
+        where = list(Invitation.objects.order_by("id").values_list("project", flat=True))
+    assert where == [labs[0].pk, labs[1].pk, None]
 
 
 def test_every_row_is_on_some_page() -> None:

@@ -9,7 +9,7 @@ from django.db import connections
 from ports import mail
 from tenants.domain.roles import Grant, Grants, Role
 from tenants.models import AuditEvent, Member
-from tenants.services import invitations, members, service_accounts, walls
+from tenants.services import invitations, members, service_accounts, tokens, walls
 from tenants.services.actors import SYSTEM, Actor
 from tenants.services.projects import NameTaken
 from tenants.services.refusals import Missing, NotAllowed, Stale
@@ -257,6 +257,39 @@ def test_a_lesser_role_takes_back_what_one_may_no_longer_offer_and_no_more(delta
     with walls.as_tenant(delta.tenant.pk):
         members.change_role(delta.membership(admin), role=Role.VIEWER, now=moment(), **WHO)
     assert [opens(of_all), opens(of_lab)] == [False, True]
+
+
+def test_tokens_made_for_machines_end_with_their_maker_only_where_one_who_may_says_so(delta: World) -> None:
+    admin, robot = delta.person(Role.ADMIN), delta.machine()
+    by_admin = Actor("user", admin.pk, admin.email)
+    lead = Grants((Grant(Role.OWNER, (delta.root.pk,)),))
+    with walls.as_tenant(delta.tenant.pk):
+        for ends in (timedelta(days=7), timedelta(seconds=1)):
+            tokens.issue(
+                tenant=delta.tenant,
+                name="nightly",
+                scopes=["leases:read"],
+                expires_at=moment() + ends,
+                actor=by_admin,
+                now=moment(),
+                service_account=robot,
+            )
+        who = {"tenant": delta.tenant, "user_id": admin.pk, "now": moment() + timedelta(hours=1)}
+        with pytest.raises(NotAllowed):
+            tokens.revoke_left_by(grants=lead, actor=SYSTEM, **who)
+        tokens.issue(
+            tenant=delta.tenant,
+            name="made with the first",
+            scopes=["leases:read"],
+            expires_at=moment() + timedelta(days=7),
+            actor=Actor("service_account", robot.pk, robot.name),
+            now=moment(),
+            service_account=robot,
+        )
+        assert [token.name for token in tokens.left_by(**who)] == ["nightly", "made with the first"]
+        members.remove(delta.membership(admin), now=who["now"], with_machines=True, **WHO)
+        assert len(tokens.left_by(**who)) == 0
+    assert events(delta, "token.revoke") == 2
 
 
 def test_service_accounts_keep_their_rules(delta: World) -> None:
