@@ -93,16 +93,19 @@ class Leases(Etagged, ListModelMixin, TenantViewSet):
         return super().filter_queryset(queryset)
 
     def get_serializer_context(self) -> dict[str, Any]:
-        return {**super().get_serializer_context(), "places": getattr(self, "places", {})}
+        told = {"places": getattr(self, "places", {}), "moves": getattr(self, "moves", {})}
+        return {**super().get_serializer_context(), **told}
 
     def paginate_queryset(self, queryset: Any) -> Any:
         page = super().paginate_queryset(queryset)
         self.places = positions([lease for lease in page or () if lease.state == LeaseState.QUEUED])
+        self.moves = allowing.open_moves(page or ())
         return page
 
     def get_object(self) -> Lease:
         lease: Lease = super().get_object()
         self.places = positions([lease] if lease.state == LeaseState.QUEUED else [])
+        self.moves = allowing.open_moves([lease])
         return lease
 
     @extend_schema(request=LeaseWanted, responses={202: LeaseOut})

@@ -68,7 +68,7 @@ class LeaseWanted(Strict):
     movable = serializers.BooleanField(
         default=False,
         help_text="Whether we may stop it and start it on another card, after notice: its volume stays, and the"
-        " time in between is not charged.",
+        " time in between is not charged. Several slices together stay where they are.",
     )
     tags = Tags(default=dict)
 
@@ -113,6 +113,13 @@ class Progress(serializers.Serializer[Any]):
     percent = serializers.IntegerField(allow_null=True)
 
 
+class MoveAhead(serializers.Serializer[Any]):
+    """A move to another card that its tenant was told of: `noticed`, `moving`, or `returning` where it was."""
+
+    state = serializers.CharField()
+    not_before = serializers.DateTimeField(allow_null=True)
+
+
 class Status(serializers.Serializer[Lease]):
     """Where it stands; nothing of it can be written."""
 
@@ -121,6 +128,7 @@ class Status(serializers.Serializer[Lease]):
     waits_for = serializers.CharField()
     queue_position = serializers.IntegerField(allow_null=True)
     progress = Progress(allow_null=True)
+    move = MoveAhead(allow_null=True)
     end_reason = serializers.ChoiceField(choices=REASONS)
     generation = serializers.IntegerField()
 
@@ -148,6 +156,7 @@ class LeaseOut(serializers.Serializer[Lease]):
         """Written by hand: the fields above are its description, and this costs a tenth of walking them."""
         places = self.context.get("places", {})
         place = places.get(lease.pk)
+        move = self.context.get("moves", {}).get(lease.pk) if lease.movable else None
         return {
             "id": lease.pk,
             "name": lease.name,
@@ -176,6 +185,7 @@ class LeaseOut(serializers.Serializer[Lease]):
                 "waits_for": lease.waits_for,
                 "queue_position": place.place if place else None,
                 "progress": lease.progress or None,
+                "move": {"state": move.state, "not_before": move.not_before} if move else None,
                 "end_reason": lease.end_reason,
                 "generation": lease.generation,
             },
@@ -221,9 +231,11 @@ class AllocationOut(serializers.ModelSerializer[Allocation]):
             "node",
             "card",
             "placement",
+            "for_move",
             "held_at",
             "released_at",
         )
+        extra_kwargs = {"for_move": {"help_text": "Held beside the present place while the lease moves."}}
 
     def get_placement(self, allocation: Allocation) -> dict[str, int]:
         """Return the run of memory slices on the card."""

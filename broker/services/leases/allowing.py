@@ -1,5 +1,6 @@
 """Whether a lease may be moved to another card: its tenant says so, and may take it back until a move begins."""
 
+from collections.abc import Iterable
 from datetime import datetime
 
 from django.db import transaction
@@ -51,7 +52,13 @@ def allow_moves(lease: Lease, movable: bool, *, actor: Actor, now: datetime) -> 
 
 def open_move(lease: Lease) -> Move | None:
     """Return the move that a lease's tenant was told of and that is not over."""
-    if not lease.movable:
-        return None
+    return open_moves([lease]).get(lease.pk)
+
+
+def open_moves(leases: Iterable[Lease]) -> dict[str, Move]:
+    """Return such moves by lease; asks nothing where none of them allows it."""
+    movable = [lease.pk for lease in leases if lease.movable]
+    if not movable:
+        return {}
     states = [state.value for state in PROMISED]
-    return Move.objects.filter(lease=lease, state__in=states).first()
+    return {move.lease_id: move for move in Move.objects.filter(lease__in=movable, state__in=states)}
