@@ -128,6 +128,9 @@ def again(request: PageRequest) -> QueryDict:
         asked.setdefault("image", "" if lease.image == TEMPLATES[runs].image else lease.image)
         asked.setdefault("ssh_keys", "\n".join(lease.ssh_keys))
         asked.setdefault("command", lease.command)
+        for terms in ("same_node", "movable"):
+            if getattr(lease, terms):
+                asked.setdefault(terms, "on")
     return asked
 
 

@@ -153,7 +153,8 @@ def move(request: PageRequest, pk: str) -> HttpResponse:
     """Say whether it may be moved to another card, after one has seen what that means."""
     row = found(request, pk)
     must(request, "leases.write", row.lease.project)
-    error, movable = "", not row.lease.movable
+    # What the button said, not the opposite of what is: it may have been pressed elsewhere meanwhile.
+    error, movable = "", request.POST.get("movable") == "yes"
     if request.method == "POST":
         try:
             allowing.allow_moves(row.lease, movable, actor=request.actor, now=request.now)

@@ -214,6 +214,14 @@ def test_the_terms_of_an_earlier_lease_are_proposed_again(desk: Desk) -> None:
     assert "€6.00" in body
 
 
+def test_what_an_earlier_lease_allowed_and_demanded_is_proposed_again(desk: Desk) -> None:
+    asked = desk.life.ask(desk.owner, offering(), quantity=2, same_node=True)
+    allowed = desk.life.ask(desk.owner, offering(), movable=True)
+    for lease, ticked in ((asked, ["same_node"]), (allowed, ["movable"])):
+        page = desk.get(f"/launch/?again={lease.pk}").content.decode()
+        assert re.findall(r'name="(same_node|movable)" checked', page) == ticked
+
+
 def second_model(desk: Desk) -> str:
     """Sell another model beside the first; of nothing on it is the price known."""
     fleet(ONE_NODE, Rack("west-1", REGION, "A100-80GB", nodes=1), now=desk.life.now)

@@ -30,11 +30,21 @@ def test_it_is_allowed_and_taken_back_on_the_page_of_a_lease(desk: Desk) -> None
     page = f"/leases/{lease.pk}/move/"
     assert "May be moved no" in desk.read(f"/leases/{lease.pk}/")
     assert "Goes all that it wrote: it has no volume" in desk.read(page)
-    desk.post(page)
+    desk.post(page, movable="yes")
     assert fresh(lease).movable
     assert "It stays on its card until it ends." in desk.read(page)
-    desk.post(page)
+    desk.post(page, movable="no")
     assert not fresh(lease).movable
+
+
+def test_a_button_pressed_twice_says_the_same_twice(desk: Desk) -> None:
+    lease = desk.life.lease(desk.owner, offering())
+    page = f"/leases/{lease.pk}/move/"
+    assert 'name="movable" value="yes"' in desk.get(page).content.decode()
+    for _ in range(2):
+        desk.post(page, movable="yes")
+        assert fresh(lease).movable
+    assert 'name="movable" value="no"' in desk.get(page).content.decode()
 
 
 def test_a_tenant_is_told_before_and_charged_for_nothing_between(desk: Desk) -> None:
