@@ -86,6 +86,7 @@ class Quotes(TenantViewSet):
 
     serializer_class = QuoteOut
     actions_needed = {"create": "offerings.read"}
+    asks_only = True
 
     @extend_schema(
         request=QuoteWanted,

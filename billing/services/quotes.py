@@ -18,6 +18,7 @@ from broker.services.volumes import mounting
 from tenants.models import Project
 from tenants.services import quotas
 from tenants.services.actors import Actor
+from tenants.services.permissions import not_suspended
 from tenants.services.quotas import Room
 from tenants.services.refusals import Refused
 
@@ -82,8 +83,9 @@ def quote(wanted: Wanted, *, project: Project, actor: Actor, now: datetime) -> Q
 
 
 def _judged(lease: Lease, now: datetime) -> Refused | None:
-    """Let every gate judge the lease and take back what they took."""
+    """Let every gate judge the lease and take back what they took; none is asked for a tenant that is suspended."""
     try:
+        not_suspended(lease.project.tenant)
         with transaction.atomic():
             gates.pass_all(lease, now=now)
             raise _Undo

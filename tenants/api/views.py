@@ -58,6 +58,7 @@ class TenantViewSet(viewsets.GenericViewSet[Any]):
     sorts: ClassVar[tuple[str, ...]] = ("-id",)  # the first is the default; never a nullable column
     search_in: ClassVar[tuple[str, ...]] = ()
     parameters: ClassVar[frozenset[str]] = frozenset()  # further query parameters of this view
+    asks_only: ClassVar[bool] = False  # its POST changes nothing: a suspended tenant may send it too
     project_field: ClassVar[str | None] = None  # where a row says which project it belongs to
     filter_backends = [Whitelist]
 

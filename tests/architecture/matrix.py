@@ -68,7 +68,7 @@ class Row:
     thing: str = ""
     body: Body | None = None
     writes_on_get: bool = False
-    stores: bool = True  # False: its POST only asks; a reading token may send it, and on a page the suspended
+    stores: bool = True  # False: its POST only asks; a reading token may send it, and who is suspended
     opens: bool = False  # its GET hands out what opens a lease, so a token that may only read may not send it
     part: Part = SAME
 

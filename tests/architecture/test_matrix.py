@@ -40,7 +40,7 @@ def let_in(row: Row, visitor: str, method: str) -> bool:
     if visitor in ("owner", "foreign owner"):
         return "owner" in roles
     if visitor == "suspended":
-        return "owner" in roles and (method in SAFE or (row.kind == "page" and not row.stores))
+        return "owner" in roles and (method in SAFE or not row.stores)
     reads = (method in SAFE or not row.stores) and not row.opens
     if visitor == "reading token":
         return "owner" in roles and reads

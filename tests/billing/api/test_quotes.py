@@ -9,6 +9,8 @@ from broker.services import inventory
 from broker.services.inventory import Rack
 from tenants.domain.roles import Role
 from tenants.models import AuditEvent, QuotaKind
+from tenants.services import tenants
+from tenants.services.actors import SYSTEM
 from tenants.services.walls import as_tenant
 from tests.billing.histories import EURO, LONG_AGO, reprice
 from tests.tenants.people import Api
@@ -70,6 +72,19 @@ def test_what_a_gate_would_refuse_is_told_and_not_an_error(kestrel: Home) -> Non
         quote = ask(kestrel, offering("card")).json()
     assert (quote["feasible"], quote["starts"]) == (False, "now")
     assert (quote["refusal"]["code"], bool(quote["refusal"]["fix"])) == ("quota-exceeded", True)
+
+
+def test_a_suspended_tenant_is_told_the_price_and_what_stands_in_the_way(kestrel: Home) -> None:
+    with as_tenant(kestrel.tenant.pk):
+        tenants.suspend(kestrel.tenant, actor=SYSTEM, now=NOW, why="the owner left")
+    with alive():
+        answer = ask(kestrel, offering("card"))
+    assert answer.status_code == 200, answer.content
+    quote = answer.json()
+    assert (quote["feasible"], quote["starts"], quote["at_most"]["amount"]) == (False, "now", "23.120000")
+    assert quote["refusal"]["code"] == "tenant-suspended"
+    assert "was suspended on" in quote["refusal"]["detail"]
+    assert "operators" in quote["refusal"]["fix"]
 
 
 def test_a_quote_with_a_volume_is_for_the_cluster_where_that_lies(kestrel: Home) -> None:
