@@ -51,6 +51,11 @@ VIEW = """
 CREATE VIEW broker_placechange AS SELECT gpu_id, xid FROM broker_allocation;
 GRANT SELECT ON broker_placechange TO gpubroker_web, gpubroker_worker, gpubroker_staff;
 """
+NO_VIEW = """
+SET LOCAL ROLE gpubroker_sweep;  -- only whoever owns it may drop it
+DROP VIEW broker_placechange;
+RESET ROLE;
+"""
 
 
 def numbered(table: str) -> migrations.RunSQL:
@@ -73,7 +78,5 @@ class Migration(migrations.Migration):
         migrations.RunSQL(NUMBERS, UNNUMBERED),
         *(numbered(table) for table in READ),
         migrations.RunSQL(GONE, "DROP TRIGGER gone ON broker_gpu; DROP TRIGGER gone ON broker_allocation;"),
-        migrations.RunSQL(
-            VIEW + handed("VIEW broker_placechange", to="gpubroker_sweep"), "DROP VIEW broker_placechange;"
-        ),
+        migrations.RunSQL(VIEW + handed("VIEW broker_placechange", to="gpubroker_sweep"), NO_VIEW),
     ]

@@ -1,4 +1,4 @@
-"""The SQL is written for PostgreSQL 15 and runs on 18: migrations and the demo's whole history, on each."""
+"""The SQL is written for PostgreSQL 15 and runs on 18: migrations, the demo's history and its upgrade, on each."""
 
 import os
 import subprocess
@@ -24,9 +24,9 @@ def installed() -> list[Path]:
     installed(),
     ids=lambda folder: f"PostgreSQL {folder.parent.name.replace('pginstall', 'of the environment')}",
 )
-def test_migrations_and_the_seed_run_on(folder: Path) -> None:
+def test_migrations_the_seed_and_an_upgrade_of_its_history_run_on(folder: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "deploy.embedded.scratch", "python", "manage.py", "seed"],
+        [sys.executable, "-m", "deploy.embedded.scratch", "python", "-m", "tests.embedded.upgraded"],
         cwd=ground.CHECKOUT,
         env={**os.environ, "POSTGRES_BIN": str(folder)},
         capture_output=True,
@@ -34,3 +34,4 @@ def test_migrations_and_the_seed_run_on(folder: Path) -> None:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert '"token"' in done.stdout
+    assert "upgraded" in done.stdout
