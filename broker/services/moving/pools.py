@@ -12,7 +12,7 @@ from broker.domain.placement.fleet import Fleet, Slice
 from broker.domain.placement.rules import ranks_by_price
 from broker.domain.states import Isolation, LeaseState
 from broker.models import Allocation, Cluster, Gpu, LayoutPolicy
-from broker.provisioners.kubernetes.drivers.choosing import sold_uncut
+from broker.provisioners.kubernetes.drivers.choosing import picks_cards, sold_uncut
 from broker.services.catalogue import spec_of
 from tenants.services.walls import as_staff
 
@@ -49,8 +49,9 @@ class Pool:
 
 
 def pools_of(cluster: Cluster, *, now: datetime) -> list[Pool]:
-    """Load every pool of a cluster in which slices are cut for each lease: others have no place of their own."""
-    if Isolation.HARDWARE not in sold_uncut(cluster.driver):
+    """Load every pool of a cluster in which slices are cut for each lease where we say: others have no such place."""
+    picks = picks_cards(cluster.driver, cluster.driver_options)
+    if picks or Isolation.HARDWARE not in sold_uncut(cluster.driver):
         return []
     rows = Gpu.objects.sellable().filter(node__cluster=cluster, layout_policy=LayoutPolicy.DYNAMIC)
     rows = rows.select_related("node").order_by("node__name", "index")

@@ -7,10 +7,10 @@ import pytest
 
 from broker.domain.cuts import Cut
 from broker.domain.moves import MoveState, PlanState
-from broker.models import Gpu, Health, Lease, Move, MovePlan
+from broker.models import Cluster, Gpu, Health, Lease, Move, MovePlan
 from broker.services import inventory
 from broker.services.layouts import cards as cutting
-from broker.services.moving import beginning, deciding, holding, records, stepping
+from broker.services.moving import beginning, deciding, holding, proposing, records, stepping
 from tenants.services.refusals import Stale
 from tenants.services.walls import as_tenant
 from tests.broker.services.movers import NOTICE_S, accepted, apart, moves, no_contradiction, proposed, story
@@ -166,3 +166,10 @@ def test_a_plan_looked_at_too_early_waits_for_its_moment(life: Life, kestrel: Ho
     stepping.step(plan.pk, now=life.now)
     plan.refresh_from_db()
     assert (plan.due_at, plan.claimed_until) == (plan.not_before, None)
+
+
+def test_nothing_is_planned_where_the_cluster_picks_the_card_by_itself(life: Life, kestrel: Home) -> None:
+    Cluster.objects.update(driver="dra", driver_options={"extended": True})
+    assert proposing.propose(Cluster.objects.get().pk, now=life.now) == []
+    Cluster.objects.update(driver_options={"extended": False})
+    assert moves(proposed(life))

@@ -62,3 +62,8 @@ def sold_uncut(driver: str) -> frozenset[Isolation]:
     kind = DRIVERS.get(driver)
     uncut: frozenset[Isolation] = kind.uncut if kind else frozenset(Isolation)
     return uncut
+
+
+def picks_cards(driver: str, options: Mapping[str, Any]) -> bool:
+    """Tell whether the cluster picks the card of a slice by itself, so that nobody else could say which."""
+    return driver == "dra" and bool(options.get("extended"))
