@@ -251,6 +251,12 @@ def _dra(s: Snapshot) -> Answer:
     nodes = {each.spec.node_name for each in seen(s.slices) if each.spec.driver == PUBLISHES}
     if not nodes:
         return bad("no ResourceSlices of gpu.nvidia.com", "Install NVIDIA's DRA driver with gpus enabled.")
+    if s.unpublished:
+        lacking = sorted({profile for profiles in s.unpublished.values() for profile in profiles})
+        return warn(
+            f"{names(s.unpublished)} publish no {names(lacking)}, which is sold of their cards",
+            "Update NVIDIA's DRA driver, or retire these offerings: a lease of one waits 45 s at each such node.",
+        )
     return ok(f"cards of {len(nodes)} nodes are published")
 
 

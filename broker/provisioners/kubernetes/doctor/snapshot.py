@@ -100,6 +100,9 @@ class Snapshot:
     heartbeats: Mapping[str, datetime] | Unseen = NOT_ASKED
     found: Sequence[NodeFound] | Unseen = NOT_ASKED  # what the driver would sell
     slices: Sequence[ResourceSlice] | Unseen = NOT_ASKED
+    unpublished: Mapping[str, Sequence[str]] = field(
+        default_factory=dict
+    )  # what is sold of a node's cards though they do not publish it
     pods: Sequence[AskingPod] | Unseen = NOT_ASKED  # that ask for cards
     installed: Mapping[str, bool | Unseen | None] = field(
         default_factory=dict

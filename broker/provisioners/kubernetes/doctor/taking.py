@@ -15,6 +15,7 @@ from broker.provisioners.kubernetes.doctor import kinds
 from broker.provisioners.kubernetes.doctor.credentials import credential_of
 from broker.provisioners.kubernetes.doctor.snapshot import AskingPod, Snapshot, Thing, Unseen, Version
 from broker.provisioners.kubernetes.drivers.base import SliceDriver
+from broker.provisioners.kubernetes.drivers.dra import DraDriver, unpublished
 from broker.provisioners.kubernetes.finding import HEARTBEATS, all_of_ours
 from broker.provisioners.kubernetes.kinds import (
     CONFIG_MAP,
@@ -102,6 +103,8 @@ def take(
         "accounted": known.orders,
     }
     parts["found"] = _found(driver, parts["nodes"], parts["slices"])
+    if isinstance(driver, DraDriver) and not isinstance(parts["slices"], Unseen):
+        parts["unpublished"] = unpublished(parts["slices"], driver.models)
     parts["policies_refuse"] = _tried(_policies_refuse(api, parts["namespaces"]))
     return replace(bare, **{**first, **parts})
 

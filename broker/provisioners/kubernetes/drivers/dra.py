@@ -79,6 +79,22 @@ class DraDriver:
         return NodeFound(name, tuple(cards), tuple(problems))
 
 
+def unpublished(slices: Sequence[ResourceSlice], models: Sequence[GpuModelSpec]) -> dict[str, list[str]]:
+    """Name, by node, what is sold of its cards that are cut for each lease and that they do not publish."""
+    lacking: dict[str, set[str]] = defaultdict(set)
+    published: dict[str, set[str]] = defaultdict(set)  # by card
+    for device in (device for each in slices if each.spec.driver == DRIVER for device in each.spec.devices):
+        published[text(device, "parentUUID")].add(text(device, "profile"))
+    for each in slices:
+        for device in _whole_cards(each.spec.devices) if each.spec.driver == DRIVER else ():
+            product = text(device, "productName").removeprefix("NVIDIA ").replace(" ", "-")
+            model = gfd.model_like(product, _mebibytes(device), models)
+            if model and (cuts := published.get(text(device, "uuid"))):
+                sold = {profile.name for profile in model.sold_as(Isolation.HARDWARE)}
+                lacking[each.spec.node_name] |= sold - cuts
+    return {node: sorted(profiles) for node, profiles in sorted(lacking.items()) if profiles}
+
+
 def class_of(profile: str) -> str:
     """Return the DeviceClass of a MIG profile; one of ours, so that a quota can count it."""
     return f"mig-{profile.replace('+', '.')}.{labels.DOMAIN}"

@@ -12,7 +12,7 @@ from broker.domain.states import Isolation
 from broker.provisioners.kubernetes.drivers import gfd
 from broker.provisioners.kubernetes.drivers.cutting import cuts_of
 from broker.provisioners.kubernetes.drivers.device_plugin import DevicePluginDriver
-from broker.provisioners.kubernetes.drivers.dra import DraDriver
+from broker.provisioners.kubernetes.drivers.dra import DraDriver, unpublished
 from broker.provisioners.kubernetes.drivers.hami import REGISTER, HamiDriver
 from broker.provisioners.kubernetes.inventory import Cut, NodeFound
 from broker.provisioners.kubernetes.objects import Node, ResourceSlice
@@ -298,6 +298,25 @@ def test_cards_that_dra_publishes_are_known_by_their_uuid() -> None:
         ("GPU-b", "A100-80GB", Isolation.HARDWARE, False),
     ]
     assert "Tesla-T4" in found.problems[0]
+
+
+def test_what_a_card_could_be_cut_into_and_does_not_publish_is_named_by_its_node() -> None:
+    whole = device("gpu-0", "81559Mi", type="gpu", uuid="GPU-a", productName="NVIDIA H100 80GB HBM3")
+    uncut = device("gpu-1", "81559Mi", type="gpu", uuid="GPU-b", productName="NVIDIA H100 80GB HBM3")
+    odd = device("gpu-2", "16106127360", type="gpu", uuid="GPU-c", productName="Tesla T4")
+    sold = {
+        each.name
+        for model in MODELS
+        if model.name == "H100-80GB"
+        for each in model.sold_as(Isolation.HARDWARE)
+    }
+    parts = [
+        device(f"gpu-0-{n}", "1Gi", parentUUID="GPU-a", profile=name) for n, name in enumerate(sorted(sold))
+    ]
+    odd_part = device("gpu-2-0", "1Gi", parentUUID="GPU-c", profile="1g.10gb")
+    slices = [published(whole, uncut, odd, odd_part), published(*parts[1:])]
+    assert unpublished([*slices, published(whole, driver="other.example")], MODELS) == {"n1": [min(sold)]}
+    assert unpublished([*slices, published(parts[0])], MODELS) == {}
 
 
 def test_a_node_that_publishes_nothing_has_nothing_to_sell() -> None:

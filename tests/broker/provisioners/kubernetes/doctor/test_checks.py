@@ -193,6 +193,12 @@ TABLE: list[tuple[str, Snapshot, Outcome, str]] = [
     ("dra-driver", changed(driver="dra"), BAD, "no ResourceSlices"),
     ("dra-driver", changed(driver="dra", groups=GROUPS - {"resource.k8s.io/v1"}), BAD, "not served"),
     ("dra-driver", changed(driver="dra", slices=[PUBLISHED]), OK, "1 nodes"),
+    (
+        "dra-driver",
+        changed(driver="dra", slices=[PUBLISHED], unpublished={"gpu-1": ["1g.10gb+me"]}),
+        WARN,
+        "gpu-1 publish no 1g.10gb+me",
+    ),
     ("device-classes", changed(driver="dra", slices=MIG, device_classes=[DRA]), BAD, "of ours for 1g.10gb"),
     (
         "device-classes",
