@@ -5,11 +5,25 @@ from typing import Any
 from django.db.models import Prefetch, QuerySet
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
 
 from broker.domain.moves import PlanState
 from broker.models import Move, MoveEntry, MovePlan
+from broker.services.leases import evicting
+from broker.services.moving import deciding
+from tenants.api.etag import Etagged
+from tenants.api.fields import Strict
 from tenants.api.filters import Filter
 from tenants.api.operators import AllTenants
+from tenants.api.views import shape
+from tenants.services import walls
+
+DECISIONS = {
+    PlanState.ACCEPTED.value: deciding.accept,
+    PlanState.DECLINED.value: deciding.decline,
+    PlanState.CANCELLED.value: deciding.cancel,
+}
 
 
 class MoveOut(serializers.ModelSerializer[Move]):
@@ -87,8 +101,15 @@ class MovePlanOut(serializers.ModelSerializer[MovePlan]):
         return MoveEntryOut(sorted(plan.entries.all(), key=lambda entry: entry.seq), many=True).data
 
 
-class MovePlans(AllTenants):
-    """Plans that were proposed, are being carried out or are over; decided on the operators' pages."""
+class PlanChange(Strict):
+    """What a plan is to become, and why: for its history and the audit trail."""
+
+    state = serializers.ChoiceField(choices=list(DECISIONS))
+    reason = serializers.CharField(max_length=evicting.LONGEST)
+
+
+class MovePlans(AllTenants, Etagged):
+    """Plans that were proposed, are being carried out or are over."""
 
     serializer_class, rows, visit = MovePlanOut, MovePlan, "plans"
     sorts = ("-id", "id", "proposed_at", "-proposed_at")
@@ -97,6 +118,21 @@ class MovePlans(AllTenants):
         "gpu_model": Filter("gpu_model_id"),
         "state": Filter("state", choices=tuple(state.value for state in PlanState)),
     }
+
+    def retrieve(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """Return one with its ETag, which every step of it or of its moves changes."""
+        with walls.as_staff():
+            return self.tagged(self.get_object())
+
+    @extend_schema(request=PlanChange)
+    def partial_update(self, request: Request, pk: str) -> Response:
+        """Accept a proposal or decline it, or call an accepted plan off: it becomes `cancelled` once all is at rest."""
+        plan = self.get_object()
+        wanted = shape(PlanChange, request)
+        why = evicting.reason(wanted["reason"])
+        DECISIONS[wanted["state"]](plan, why=why, actor=self.actor, now=self.now)
+        with walls.as_staff():
+            return self.tagged(self.get_queryset().get(pk=plan.pk))
 
     def get_queryset(self) -> QuerySet[MovePlan]:
         moves = Prefetch("moves", queryset=Move.objects.select_related("lease").order_by("n"))

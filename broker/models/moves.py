@@ -63,6 +63,11 @@ class MovePlan(models.Model):
     def over(self) -> bool:
         return PlanState(self.state) in PLAN_OVER
 
+    @property
+    def version(self) -> int:
+        """What its ETag is made of."""
+        return self.seq
+
 
 class Move(TenantOwned):
     """One lease from one place to another. The row is a tenant's, the plan that it belongs to is ours."""

@@ -26,7 +26,10 @@ class OperatorSession(SessionAuthentication):
 
     def authenticate(self, request: Request) -> tuple[Any, Any] | None:
         user = getattr(request._request, "user", None)
-        return (user, None) if user is not None and user.is_authenticated and user.is_active else None
+        if user is None or not user.is_authenticated or not user.is_active:
+            return None
+        self.enforce_csrf(request)
+        return user, None
 
     def authenticate_header(self, request: Request) -> str:
         return 'Bearer realm="gpubroker"'  # so that nobody signed in is told 401, not 403
@@ -58,7 +61,7 @@ class IsOperator(BasePermission):
 
 
 class FleetViewSet(ListModelMixin, RetrieveModelMixin, GenericViewSet[Any]):
-    """A read-only collection of what stands in the racks, whoever uses it."""
+    """A collection of what stands in the racks, whoever uses it; read-only unless it says otherwise."""
 
     authentication_classes = [OperatorSession]
     permission_classes = [IsOperator]
@@ -79,22 +82,27 @@ class FleetViewSet(ListModelMixin, RetrieveModelMixin, GenericViewSet[Any]):
 
 
 class AllTenants(FleetViewSet):
-    """A read-only collection of all tenants' rows: every look is in the audit trail, as a page's visit is."""
+    """A collection of all tenants' rows: every look is in the audit trail, as a page's visit is."""
 
     visit: ClassVar[str]  # what a look is called in the trail, as in `in_operations` of a page
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
         if self.action not in (None, "metadata"):  # else the method is not one of ours, or asks for no rows
-            page, user = request._request, request.user
-            label = getattr(user, "email", "")
+            page = request._request
             audit.record(
                 f"ops.{self.visit}",
-                actor=Actor("staff", str(user.pk), label, getattr(page, "id", "")),
+                actor=self.actor,
                 now=self.now,
                 method=page.method,
                 path=page.get_full_path()[:500],
             )
+
+    @property
+    def actor(self) -> Actor:
+        """The operator who asks."""
+        user, label = self.request.user, getattr(self.request.user, "email", "")
+        return Actor("staff", str(user.pk), label, getattr(self.request._request, "id", ""))
 
     def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """Return a page of the rows."""

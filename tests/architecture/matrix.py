@@ -105,8 +105,8 @@ def shared(noun: str, *, thing: str, **methods: frozenset[str]) -> Row:
     return Row("shared", methods, noun, thing)
 
 
-def fleet(*, thing: str = "", audited: bool = False) -> Row:
-    return Row("fleet", {"GET": STAFF}, "", thing, writes_on_get=audited)
+def fleet(*, thing: str = "", audited: bool = False, **methods: frozenset[str]) -> Row:
+    return Row("fleet", {"GET": STAFF, **methods}, "", thing, writes_on_get=audited)
 
 
 def account(*methods: str, thing: str = "") -> Row:
@@ -466,7 +466,7 @@ ROWS: dict[str, Row] = {
     "api/v1/ops/allocations": fleet(audited=True),
     "api/v1/ops/allocations/<str:pk>": fleet(thing="allocation", audited=True),
     "api/v1/ops/plans": fleet(audited=True),
-    "api/v1/ops/plans/<str:pk>": fleet(thing="move plan", audited=True),
+    "api/v1/ops/plans/<str:pk>": fleet(thing="move plan", audited=True, PATCH=STAFF),
     "api/v1/ops/gpus": fleet(audited=True),
     "api/v1/ops/gpus/<str:pk>": fleet(thing="gpu", audited=True),
     "api/v1/ops/offerings": fleet(audited=True),

@@ -119,27 +119,37 @@ def test_what_all_tenants_share_is_the_same_for_each(who: Visitors) -> None:
 def test_the_fleet_is_there_for_operators_only(who: Visitors) -> None:
     for route, row in rows("fleet"):
         path = with_own(who, route, row)
-        for visitor in ("anonymous", *sorted(ALL), "foreign owner", "suspended", "removed member", "staff"):
-            knock = Knock(who, row, visitor, "GET", path)
-            wanted = {"anonymous": 401, "staff": 200}.get(visitor, 404)
-            noted = [sql for sql in knock.written if "tenants_auditevent" in sql]
-            knock.expect(knock.status == wanted and knock.written == noted, why=f"it should be {wanted}")
-            audits = visitor == "staff" and row.writes_on_get
-            knock.expect(
-                len(noted) == audits, why="a look at tenants' rows is audited once, and nothing else"
-            )
-        if row.thing:
-            own = who.thing(row, route)[0]
-            for wrong in (f"{own[0].partition('_')[0]}_{'0' * 26}", "x", "%00"):
-                knock = Knock(who, row, "staff", "GET", routes.address(route, wrong, *own[1:]))
-                knock.expect(knock.status == 404, why="there is no such row")
+        for method in row.methods:
+            for visitor in (
+                "anonymous",
+                *sorted(ALL),
+                "foreign owner",
+                "suspended",
+                "removed member",
+                "staff",
+            ):
+                knock = Knock(who, row, visitor, method, path)
+                # An empty body is refused; being let in is what counts.
+                wanted = {"anonymous": 401, "staff": 200 if method in SAFE else 400}.get(visitor, 404)
+                noted = [sql for sql in knock.written if "tenants_auditevent" in sql]
+                knock.expect(knock.status == wanted and knock.written == noted, why=f"it should be {wanted}")
+                audits = visitor == "staff" and row.writes_on_get
+                knock.expect(
+                    len(noted) == audits, why="a look at tenants' rows is audited once, and nothing else"
+                )
+            if row.thing:
+                own = who.thing(row, route)[0]
+                for wrong in (f"{own[0].partition('_')[0]}_{'0' * 26}", "x", "%00"):
+                    knock = Knock(who, row, "staff", method, routes.address(route, wrong, *own[1:]))
+                    knock.expect(knock.status == 404, why="there is no such row")
 
 
 def test_operators_collections_need_the_second_factor_where_it_is_demanded(who: Visitors) -> None:
     settings.OPERATORS_NEED_MFA = True
     for route, row in rows("fleet"):
-        knock = Knock(who, row, "staff", "GET", with_own(who, route, row))
-        knock.expect(knock.status == 404 and not knock.written, why="no second factor")
+        for method in row.methods:
+            knock = Knock(who, row, "staff", method, with_own(who, route, row))
+            knock.expect(knock.status == 404 and not knock.written, why="no second factor")
 
 
 PAGE_VISITORS = ("anonymous", "removed member", *sorted(ALL), "suspended", "foreign owner", "staff")
@@ -286,7 +296,7 @@ def test_fields_nobody_may_set_are_refused(who: Visitors) -> None:
 
 
 def test_a_session_changes_nothing_without_the_forms_secret(who: Visitors) -> None:
-    for route, row in rows("api", "page", "ops", "account"):
+    for route, row in rows("api", "page", "ops", "fleet", "account"):
         path = with_own(who, route, row)
         for method in set(row.methods) - set(SAFE):
             client = browser(checks=True)
