@@ -5,8 +5,9 @@ from dataclasses import dataclass, replace
 
 from django.db import connection
 
-from broker.domain.placement.gangs import choose_gang
+from broker.domain.placement.gangs import gang_of
 from broker.domain.placement.pool import Seat
+from broker.domain.placement.share_pool import SharePool
 from broker.domain.profiles import Placement, Profile
 from broker.domain.states import Isolation
 from broker.models import Offering
@@ -103,10 +104,10 @@ def _together(index: Index, profile: Profile, wish: Wish) -> tuple[Seat, ...] | 
     if wish.quantity == 1:
         best = index.best.choose(profile)
         return (best,) if best else None
-    if index.best.how_many_fit(profile) < wish.quantity:
+    # Several shares are not sold to one lease.
+    if isinstance(index.best, SharePool) or index.best.how_many_fit(profile) < wish.quantity:
         return None
-    views = [card.view for card in index.cards.values()]
-    return choose_gang(views, profile, index.best.model, count=wish.quantity, same_node=wish.same_node)
+    return gang_of(index.best, profile, count=wish.quantity, same_node=wish.same_node)
 
 
 def how_many(offering: Offering, stock: Stock, *, mine: Mapping[str, int], cluster: str = "") -> int:
