@@ -9,6 +9,7 @@ from broker.domain.states import EndReason, LeaseState
 from broker.models import Lease, Move, MovePlan, StaleLease
 from broker.services.leases import stopping
 from broker.services.leases.placing import GUARDS
+from broker.services.moving import telling
 from broker.services.moving.holding import hold, why_not
 from broker.services.moving.records import turn_move, turn_plan
 from tenants.services.actors import SYSTEM
@@ -30,6 +31,8 @@ def notice(move: Move, *, at: datetime, now: datetime) -> None:
         # is not certain to be charged.
         lease.move(LeaseState.ACTIVE, now=lease.seen_at or lease.at, cause=told)
         turn_move(move, M.NOTICED, why=told, now=now, not_before=at)
+        if at > now:
+            telling.write(lease, told=told, cost_s=move.cost_s)
 
 
 def _promised(move: Move) -> str:
@@ -69,5 +72,5 @@ def begin(move: Move, *, now: datetime) -> bool:
 
 
 def _locked(move: Move) -> Lease:
-    rows = Lease.objects.select_for_update(of=("self",), no_key=True).select_related("offering", "project")
-    return rows.get(pk=move.lease_id)
+    rows = Lease.objects.select_for_update(of=("self",), no_key=True)
+    return rows.select_related("offering", "project", "volume").get(pk=move.lease_id)
