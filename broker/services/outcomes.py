@@ -56,6 +56,9 @@ def apply(lease: Lease, observation: Observation, now: datetime) -> None:
         case S.STOPPING, Seen.GONE:  # and nothing else: what is not proven gone may still write to its volume
             if not crossing.cross(lease, now=now):
                 stopping.rest(lease, now=now)
+        case S.STOPPING, Seen.LOST if lease.volume_id is None and now - lease.at > LOST_AFTER:
+            if not crossing.cross_unproven(lease, now=now):
+                look_again(lease, observation, now)
         case S.RELEASING, Seen.LOST if lease.volume_id is None and now - lease.at > LOST_AFTER:
             ending.finish(lease, now=now)
         case S.ACTIVE, Seen.PENDING if observation.runs and not ending.is_over(lease, now):

@@ -52,11 +52,11 @@ def stop(lease: Lease, *, actor: Actor, now: datetime) -> None:
     One that is stopping or stopped stays as it is.
     """
     for _ in range(TRIES):
-        if lease.state in (LeaseState.STOPPING, LeaseState.STOPPED):
-            crossing.call_off(lease, why="stopped by its tenant while it was moved", now=now)
-            return
-        _may_stop(lease, now)
         try:
+            if lease.state in (LeaseState.STOPPING, LeaseState.STOPPED):
+                crossing.call_off(lease, why="stopped by its tenant while it was moved", now=now)
+                return
+            _may_stop(lease, now)
             _stop(lease, actor=actor, now=now)
         except StaleLease:
             lease.refresh_from_db()

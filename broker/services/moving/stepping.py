@@ -77,7 +77,7 @@ def _look(plan: MovePlan, move: Move, now: datetime) -> None:
         match S(lease.state):
             case S.PROVISIONING if plan.state == P.CANCELLING and move.state == M.MOVING:
                 try:
-                    crossing.go_back(lease, why=plan.why, now=now)
+                    crossing.go_back(lease, why=crossing.CALLED_OFF, now=now)
                 except StaleLease:
                     return  # somebody saw it start, or end: the next look says which
             case S.STOPPING | S.PROVISIONING:
@@ -90,7 +90,7 @@ def _look(plan: MovePlan, move: Move, now: datetime) -> None:
 
 def _close(lease: Lease, move: Move, now: datetime) -> None:
     """Close the move of a lease that ended, was stopped, or has to wait for a place."""
-    crossing.beside(lease).update(released_at=now)
+    crossing.free_beside(lease, now=now)
     if lease.state == S.QUEUED:
         why = f"it could not go back and waits for another place: {move.why}"
         turn_move(move, M.FAILED, why=why, now=now)
