@@ -41,30 +41,54 @@ class Dot:
     when: str = ""  # now, next, or nothing for what has passed
 
 
+CROSSING = [
+    Dot("Now", note="its program is being stopped", when="now"),
+    Dot("Placed", note="on the card that is held for it", when="next"),
+    Dot("Active", note="charged from then on", when="next"),
+]
+
+
 def dots(row: Row, passed: Sequence[Transition], *, now: datetime) -> list[Dot]:
     """Return the dots of one lease from its transitions, oldest first."""
     previous = passed[0].at if passed else row.lease.created_at
     found = [Dot("Requested", at=previous)]
     for step in landmarks(passed):
-        found.append(Dot(WORDS[S(step.after)], took=step.at - previous, note=note(step)))
+        found.append(Dot(word(step), took=step.at - previous, note=note(step)))
         previous = step.at
+    if passed and sets_off(passed[-1]):
+        return found + CROSSING
     return found + ahead(row, now)
 
 
 def landmarks(passed: Sequence[Transition]) -> list[Transition]:
-    """Leave out the queue that everybody passes, and the ticks of the meter."""
+    """Leave out the queue that everybody passes, one on the way to another card too, and the ticks of the meter."""
     kept = [s for s in passed if s.after in WORDS and s.before not in (s.after, S.REQUESTED)]
-    return kept[-MOST:]
+    return [s for s in kept if not crosses(s)][-MOST:]
+
+
+def sets_off(step: Transition) -> bool:
+    """Tell whether a lease leaves its card here for another."""
+    return step.after == S.STOPPING and step.reason == EndReason.BY_OPERATOR
+
+
+def crosses(step: Transition) -> bool:
+    return step.before == S.STOPPED and step.after == S.QUEUED and step.actor_kind == "system"
+
+
+def word(step: Transition) -> str:
+    return "Left its card" if sets_off(step) else WORDS[S(step.after)]
 
 
 def note(step: Transition) -> str:
     match S(step.after):
+        case S.PROVISIONING if step.cause.startswith("moved"):
+            return "on its new card"
         case S.PROVISIONING:
             return step.cause.rpartition("/")[2].strip()
         case S.ACTIVE:
             return "verified"
         case S.STOPPING:
-            return "nothing is charged from then on"
+            return "not charged on the way" if sets_off(step) else "nothing is charged from then on"
         case S.RELEASING:
             return WHY.get(EndReason(step.reason), "")
         case _:

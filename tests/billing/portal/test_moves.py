@@ -53,12 +53,24 @@ def test_a_tenant_is_told_before_and_charged_for_nothing_between(desk: Desk) -> 
     deciding.accept(plan, why="room", actor=OPERATOR, now=desk.life.now)
     (move,) = moves(plan)
     lease = next(each for each in both if each.pk == move.lease_id)
+    assert "Left its card" not in desk.read(f"/leases/{lease.pk}/")
     shown = desk.read(f"/leases/{lease.pk}/")
     assert "It will be moved to another card, not before" in shown
     assert "Not a second is charged between" in shown
     assert "will be moved to another card, not before" in desk.read("/")
-    desk.life.go(NOTICE_S + 60)
+    desk.life.go(NOTICE_S)
+    while fresh(lease).state != "stopping":
+        desk.life.run(1)
+    shown = desk.read(f"/leases/{lease.pk}/")
+    assert "It is being moved to another card." in shown
+    assert "Now its program is being stopped Placed on the card that is held for it Active" in shown
+    assert "Kept" not in shown
+    desk.life.go(60)
     assert fresh(lease).generation == lease.generation + 1
+    shown = desk.read(f"/leases/{lease.pk}/")
+    assert "not charged on the way Placed" in shown
+    assert "on its new card Active" in shown
+    assert "Queued again" not in shown
     desk.life.release(lease)
     desk.life.run(30)
     rating.rate(now=desk.life.now)
