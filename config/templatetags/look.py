@@ -142,8 +142,10 @@ def grouped(value: int | None) -> str:
 
 @register.simple_tag
 def cards_worth(milli: int) -> str:
-    """Write thousandths of a card as cards: 1.25 cards."""
-    return f"{milli / 1000:.2f} cards"
+    """Write thousandths of a card as cards: 1 card, 1.25 cards."""
+    if milli == 1000:
+        return "1 card"
+    return f"{milli // 1000} cards" if milli % 1000 == 0 else f"{milli / 1000:.2f} cards"
 
 
 @register.simple_tag

@@ -56,7 +56,7 @@ def test_a_plan_is_proposed_accepted_and_carried_out_from_the_pages(
     one = f"/ops/plans/{plan(operator, life).pk}/"
     assert one in page(operator, "/ops/plans/")
     shown = page(operator, one)
-    assert all(word in shown for word in ("Before and after", "Accept", "Decline", "1.00 cards", "Kestrel"))
+    assert all(word in shown for word in ("Before and after", "Accept", "Decline", "1 card", "Kestrel"))
     assert "card 0 after: empty" in shown
     assert "Their tenants are told at once" in page(operator, f"{one}accept/")
     operator.post(f"{one}accept/", {"reason": "whole cards are asked for"})
