@@ -208,7 +208,7 @@ def gone(member: Member, *, left: int) -> str:
         return f"{email} has one role less here; their tokens go on with the others."
     words = f"{email} is no longer a member; their tokens have stopped working."
     if left:
-        words += f" {left} that they made for service accounts go on: see API tokens."
+        words += f" {left} that they made for service accounts go on: see Tokens."
     return words
 
 
