@@ -4,15 +4,13 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
+from broker.domain.placement.engines import Engine
 from broker.domain.placement.pool import CardView, PoolIndex
 from broker.domain.placement.share_pool import SharePool
 from broker.domain.states import Isolation
 from broker.services.catalogue import spec_of
 from broker.services.placement.cards import Card, Pool
 
-SPARE = (
-    10_000  # cards that the domain's index may have known and left before it is made anew: it forgets none
-)
 WALLED = (Isolation.DEVICE, Isolation.HARDWARE)
 Kind = tuple[Pool, str, Isolation]  # of which cluster, by name; empty: of all
 
@@ -20,31 +18,28 @@ Kind = tuple[Pool, str, Isolation]  # of which cluster, by name; empty: of all
 class Index:
     """The cards for one kind of request, kept up to date, with the domain's index of them."""
 
-    def __init__(self, kind: Kind) -> None:
+    def __init__(self, kind: Kind, engine: Engine) -> None:
         self.pool, self.cluster, self.isolation = kind
+        self._engine = engine
         self.cards: dict[str, Card] = {}
-        self.best, self._added = self._ranked(()), 0
+        self.best = self._ranked(())
 
     def take(self, card: Card) -> None:
         """Have a card as it is now."""
         self.drop(card.gpu)
         self.cards[card.gpu] = card
-        self._added += 1
-        if self._added > SPARE + len(self.cards):
-            self.fill([*self.cards.values()])
-        else:
-            self.best.add(card.view)
+        self.best.add(card.view)
 
     def fill(self, cards: Iterable[Card]) -> None:
         """Have many cards at once, and no others."""
         self.cards = {card.gpu: card for card in cards}
-        self.best, self._added = self._ranked(card.view for card in self.cards.values()), 0
+        self.best = self._ranked(card.view for card in self.cards.values())
 
     def _ranked(self, cards: Iterable[CardView]) -> PoolIndex | SharePool:
         """Have the cards ranked by the rule for slices, or by the one for shares."""
         model = spec_of(self.pool[0])
         if self.isolation in WALLED:
-            return PoolIndex(model, cards)
+            return PoolIndex(model, cards, engine=self._engine)
         return SharePool(model, self.isolation, cards)
 
     def drop(self, gpu: str) -> Card | None:
@@ -71,7 +66,8 @@ class Index:
 class Stock:
     """Every card by id, by node and by pool. Whoever changes or reads it holds the lock of its keeper."""
 
-    def __init__(self) -> None:
+    def __init__(self, engine: Engine = Engine.BID_PRICE) -> None:
+        self._engine = engine
         self.cards: dict[str, Card] = {}
         self.by_node: defaultdict[str, dict[str, Card]] = defaultdict(dict)
         self.by_pool: defaultdict[Pool, dict[str, Card]] = defaultdict(dict)
@@ -100,7 +96,7 @@ class Stock:
         # Whoever cuts cards sells them whole as well: one index for both.
         kind = pool, cluster, Isolation.HARDWARE if isolation is Isolation.DEVICE else isolation
         if (index := self._indexes.get(kind)) is None:
-            index = self._indexes[kind] = Index(kind)
+            index = self._indexes[kind] = Index(kind, self._engine)
             index.fill(card for card in self.by_pool[pool].values() if self._belongs(card, index))
         return index
 
