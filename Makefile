@@ -1,6 +1,6 @@
 # gpubroker's one menu. `make help` prints it.
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench replay controlplane demo-kubernetes lock clean env env-dev
+.PHONY: help run test check bench replay replay-beside controlplane demo-kubernetes lock clean env env-dev
 PYTHON ?= python3
 VENV ?= .venv
 PORT ?= 8000
@@ -29,6 +29,12 @@ bench: env-dev  ## Print one JSON line per figure; fails when a goal is missed (
 
 replay: env  ## Replay the openb trace through the real services; writes build/replay.json and .html
 	@exec $(VENV)/bin/python -m deploy.embedded.scratch python manage.py replay openb $(ARGS)
+
+replay-beside: env  ## Replay it by first fit, by best fit and by our rule, and set them side by side
+	@for rule in first-fit best-fit; do $(VENV)/bin/python -m deploy.embedded.scratch \
+		python manage.py replay openb $(ARGS) --engine $$rule --out build/$$rule || exit 1; done
+	@exec $(VENV)/bin/python -m deploy.embedded.scratch python manage.py replay openb $(ARGS) \
+		--beside build/first-fit/replay.json --beside build/best-fit/replay.json
 
 controlplane: env-dev  ## Build the Kubernetes that the cluster tests speak to (needs Go; minutes, once per pin)
 	@exec $(VENV)/bin/python -m tests.controlplane.build

@@ -9,10 +9,12 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.test.utils import override_settings
 
 from billing.services import closing, rating
-from billing.services.replay import drive, page, report, trace, world
+from billing.services.replay import beside, drive, page, report, trace, world
+from broker.domain.placement.engines import Engine
 from broker.models.telling import untold
 from broker.services import reconcile
 from broker.services.catalogue import specs
+from broker.services.placement.engine import choosing_by
 from ports import clock, ids
 
 LONGEST_LEASE_H = 24 * 366  # the trace has leases of months
@@ -30,6 +32,19 @@ class Command(BaseCommand):
         parser.add_argument("--seed", default="1")
         parser.add_argument("--first", type=int, default=0, help="only so many requests; 0 is all")
         parser.add_argument("--out", type=Path, default=Path("build"))
+        parser.add_argument(
+            "--engine",
+            choices=[each.value for each in Engine],
+            default=Engine.BID_PRICE.value,
+            help="the rule",
+        )
+        parser.add_argument(
+            "--beside",
+            type=Path,
+            action="append",
+            default=[],
+            help="the replay.json of an earlier replay by another rule, to stand beside this one",
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         cards, model = self._fleet(options["fleet"])
@@ -38,19 +53,26 @@ class Command(BaseCommand):
         path = trace.OPENB if options["trace"] == "openb" else Path(options["trace"])
         try:
             requests = trace.read(path, specs()[model])[: options["first"] or None]
+            earlier = [beside.read(each) for each in options["beside"]]
+            asked = path.stem, model, cards, options["tenants"], options["seed"], len(requests)
+            for each in earlier:
+                beside.must_match(each, dict(zip(beside.SAME, asked, strict=True)))
             begun = clock.monotonic()
             with (
                 override_settings(MAX_LEASE_HOURS=LONGEST_LEASE_H, SIMULATED_SPEED=AT_ONCE),
                 ids.counted(options["seed"]),
                 untold(),
+                choosing_by(Engine(options["engine"])),
             ):
                 stage = world.build(model=model, cards=cards, tenant_count=options["tenants"])
                 run = drive.Run(stage, options["seed"], lambda now: self._close(now))
                 last = run.live(requests)
             took = timedelta(seconds=clock.monotonic() - begun)
-        except (trace.UnreadableTrace, world.NotEmpty) as error:
+        except (trace.UnreadableTrace, beside.NotBeside, world.NotEmpty) as error:
             raise CommandError(str(error)) from error
-        found = report.assemble(run, trace=path.stem, model=model, last=last)
+        found = report.assemble(run, trace=path.stem, model=model, engine=options["engine"], last=last)
+        if earlier:
+            found["beside"] = beside.columns(earlier, found)
         self._write(found, options["out"])
         self._say(found, took)
 
@@ -88,9 +110,19 @@ class Command(BaseCommand):
             "unexplained_gpu_seconds",
             "charged_minus_active_seconds",
             "lines_minus_charges",
+            "engine",
+            "sold_percent_while_waiting",
+            "sold_percent_until_last_request",
             "digest",
         ):
             self.stdout.write(f"{name:30} {found[name]}")
         for kind, seconds in found["conservation"].items():
             self.stdout.write(f"  {kind:28} {seconds} GPU-seconds")
+        if "beside" in found:
+            self._compare(found["beside"])
         self.stdout.write(f"took {took.total_seconds():.1f} s")
+
+    def _compare(self, columns: list[dict[str, Any]]) -> None:
+        self.stdout.write(" " * 48 + "".join(f"{its['engine']:>12}" for its in columns))
+        for label, values in beside.table(columns):
+            self.stdout.write(f"{label:48}" + "".join(f"{beside.shown(value):>12}" for value in values))

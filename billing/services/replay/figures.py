@@ -24,6 +24,42 @@ SELECT (SELECT count(*) FROM broker_lease), count(*), count(*) FILTER (WHERE s >
        coalesce(percentile_disc(0.95) WITHIN GROUP (ORDER BY s) FILTER (WHERE s > 0), 0), coalesce(max(s), 0)
   FROM waits
 """
+# How those fared who asked for a slice, for one whole card, for several together.
+BY_SIZE = """
+WITH steps AS (
+  SELECT lease_id, min(at) FILTER (WHERE after = 'queued') AS queued,
+         min(at) FILTER (WHERE after = 'provisioning') AS placed
+    FROM broker_transition GROUP BY lease_id
+), waits AS (
+  SELECT CASE WHEN l.quantity > 1 THEN 'gangs' WHEN o.isolation = 'device' THEN 'cards' ELSE 'slices' END AS size,
+         extract(epoch FROM placed - queued)::bigint AS s
+    FROM steps JOIN broker_lease l ON l.id = lease_id JOIN broker_offering o ON o.id = l.offering_id
+)
+SELECT size, count(*), count(*) FILTER (WHERE s = 0), coalesce(sum(s), 0)::bigint FROM waits GROUP BY size
+"""
+# How full the fleet was while somebody waited, and until the last request came: between two changes nothing changes.
+FULLNESS = """
+WITH steps AS (
+  SELECT lease_id, min(at) FILTER (WHERE after = 'queued') AS queued,
+         min(at) FILTER (WHERE after = 'provisioning') AS placed
+    FROM broker_transition GROUP BY lease_id
+), changes AS (
+  SELECT held_at AS at, upper(placement) - lower(placement) AS units, 0 AS waiting FROM broker_allocation
+  UNION ALL
+  SELECT released_at, lower(placement) - upper(placement), 0 FROM broker_allocation WHERE released_at IS NOT NULL
+  UNION ALL SELECT queued, 0, 1 FROM steps WHERE placed > queued
+  UNION ALL SELECT placed, 0, -1 FROM steps WHERE placed > queued
+), line AS (
+  SELECT at, sum(sum(units)) OVER (ORDER BY at) AS units, sum(sum(waiting)) OVER (ORDER BY at) AS waiting,
+         extract(epoch FROM lead(at) OVER (ORDER BY at) - at)::bigint AS s
+    FROM changes GROUP BY at
+)
+SELECT coalesce(sum(units * s) FILTER (WHERE waiting > 0), 0)::bigint,
+       coalesce(sum(s) FILTER (WHERE waiting > 0), 0)::bigint,
+       coalesce(sum(units * s) FILTER (WHERE at < last), 0)::bigint,
+       coalesce(extract(epoch FROM max(last) - %(first)s::timestamptz), 0)::bigint
+  FROM line, (SELECT max(created_at) AS last FROM broker_lease) asked
+"""
 REVENUE = """
 SELECT t.name, o.label, sum(l.unit_seconds)::bigint, sum(l.minor)::bigint
   FROM billing_invoiceline l JOIN billing_invoice i ON i.id = l.invoice_id
@@ -67,6 +103,25 @@ class Waits:
     longest_s: int
 
 
+@dataclass(frozen=True)
+class Size:
+    """How requests of one size fared: how many were placed, how many at once, how long all waited together."""
+
+    placed: int = 0
+    at_once: int = 0
+    waited_s: int = 0
+
+
+@dataclass(frozen=True)
+class Fullness:
+    """Slice-seconds that were held, and in how many seconds: while somebody waited, and until the last request."""
+
+    held_while_waiting: int
+    waiting_s: int
+    held_until_last: int
+    until_last_s: int
+
+
 def _rows(sql: str, **parameters: Any) -> list[tuple[Any, ...]]:
     with as_sweep(), connection.cursor() as cursor:
         cursor.execute(sql, parameters or None)
@@ -75,6 +130,16 @@ def _rows(sql: str, **parameters: Any) -> list[tuple[Any, ...]]:
 
 def waits() -> Waits:
     return Waits(*(int(value) for value in _rows(WAITS)[0]))
+
+
+def by_size() -> dict[str, Size]:
+    """Return how slices, single whole cards and gangs fared."""
+    found = {size: Size(*numbers) for size, *numbers in _rows(BY_SIZE)}
+    return {size: found.get(size, Size()) for size in ("slices", "cards", "gangs")}
+
+
+def fullness(first: Any) -> Fullness:
+    return Fullness(*(int(value) for value in _rows(FULLNESS, first=first)[0]))
 
 
 def revenue() -> list[dict[str, Any]]:

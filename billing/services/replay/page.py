@@ -7,6 +7,8 @@ from django.conf import settings
 from django.template.loader import render_to_string
 
 from billing.domain.money import shown
+from billing.services.replay.beside import shown as shown_figure
+from billing.services.replay.beside import table
 
 LEFT, RIGHT, TOP, BOTTOM = 40, 1000, 10, 195
 
@@ -19,6 +21,11 @@ def render(report: dict[str, Any]) -> str:
         {
             **report,
             **_use_chart(report["daily_slices"], report["slices"], report["cards"]),
+            "engines": [its["engine"] for its in report.get("beside", ())],
+            "compared": [
+                (label, [shown_figure(value) for value in values])
+                for label, values in table(report.get("beside", ()))
+            ],
             "tokens": "\n".join(line for line in tokens.splitlines() if not line.startswith("@font-face")),
             "parts": _parts(report["conservation"], report["total_gpu_seconds"]),
             "clean": report["unexplained_gpu_seconds"] == 0,

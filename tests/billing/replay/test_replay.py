@@ -120,6 +120,76 @@ def test_a_database_that_holds_something_is_left_alone(tmp_path: Path) -> None:
         replay(tmp_path, fleet="3xH100-80GB", tenants=1)
 
 
+# A slice on each of two cards; one ends. By first fit the next goes to the card that is empty again, and
+# the whole card that is asked for then has to wait.
+SPREAD = HEAD + "0,0,100,1,500\n0,0,900,1,500\n200,200,700,1,100\n300,300,900,1,1000\n"
+
+
+def by_each_rule(folder: Path, trace: str, **options: Any) -> list[dict[str, Any]]:
+    """Replay by the older rules and then by ours, beside them."""
+    reports: list[dict[str, Any]] = []
+    for rule in ("first-fit", "best-fit", "bid-price"):
+        earlier = [folder / report["engine"] / "out" / "replay.json" for report in reports]
+        (folder / rule).mkdir()
+        with transaction.atomic():
+            beside = earlier if rule == "bid-price" else []
+            reports.append(replay(folder / rule, trace, engine=rule, beside=beside, **options))
+            transaction.set_rollback(True)
+    return reports
+
+
+def test_rules_are_set_side_by_side_in_figures_and_on_the_page(tmp_path: Path) -> None:
+    *_, ours = by_each_rule(tmp_path, SPREAD, fleet="2xH100-80GB", tenants=1)
+    first, best, own = ours["beside"]
+    assert [its["engine"] for its in ours["beside"]] == ["first-fit", "best-fit", "bid-price"]
+    assert first["figures"]["queued"] == 1
+    assert first["figures"]["cards.mean_wait_s"] == 400
+    assert (first["figures"]["cards.at_once_percent"], own["figures"]["cards.at_once_percent"]) == (
+        "0.00",
+        "100.00",
+    )
+    assert best["figures"] == own["figures"]
+    assert own["figures"]["gangs.at_once_percent"] is None
+    assert first["figures"]["slices.at_once_percent"] == "100.00"
+    # While the whole card waited, a 4g and a 1g lay on one card each.
+    assert first["figures"]["sold_percent_while_waiting"] == "31.25"
+    assert own["figures"]["sold_percent_while_waiting"] is None
+    assert first["digest"] != own["digest"] == ours["digest"]
+    page = (tmp_path / "bid-price" / "out" / "replay.html").read_text()
+    assert "The same requests, placed by other rules" in page
+    assert '<td class="num">31.25</td><td class="num">–</td>' in page
+    assert "placed by other rules" not in (tmp_path / "best-fit" / "out" / "replay.html").read_text()
+
+
+def test_what_was_sold_until_the_last_request_is_a_share_of_the_whole_fleet(tmp_path: Path) -> None:
+    trace = HEAD + "0,0,100,1,1000\n50,50,60,1,1000\n200,200,300,1,1000\n"
+    report = replay(tmp_path, trace, fleet="2xH100-80GB", tenants=1)
+    assert report["sold_percent_until_last_request"] == "27.50"  # 110 seconds of 400
+    assert report["placed"]["cards"] == {
+        "placed": 3,
+        "at_once": 3,
+        "at_once_percent": "100.00",
+        "mean_wait_s": 0,
+    }
+    assert report["placed"]["gangs"]["mean_wait_s"] is None
+
+
+def test_replays_that_are_not_alike_are_not_set_side_by_side(tmp_path: Path) -> None:
+    with transaction.atomic():
+        replay(tmp_path, SPREAD, fleet="2xH100-80GB", tenants=1)
+        transaction.set_rollback(True)
+    earlier = tmp_path / "earlier.json"
+    (tmp_path / "out" / "replay.json").rename(earlier)
+    with pytest.raises(CommandError, match=r"another cards \(2, not 3\)"):
+        replay(tmp_path, SPREAD, fleet="3xH100-80GB", tenants=1, beside=[earlier])
+    with pytest.raises(CommandError, match="cannot be read: No such file"):
+        replay(tmp_path, SPREAD, fleet="2xH100-80GB", tenants=1, beside=[tmp_path / "none"])
+    for text in ("{", "{}", "[]"):
+        earlier.write_text(text)
+        with pytest.raises(CommandError, match=r"is no report of a replay"):
+            replay(tmp_path, SPREAD, fleet="2xH100-80GB", tenants=1, beside=[earlier])
+
+
 UNPRICED = sorted(specs().keys() - set(models()))
 
 
