@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from threading import RLock
 
+from broker.domain.placement.engines import Engine
 from broker.services.placement import feed
 from broker.services.placement.feed import Mark
 from broker.services.placement.stock import Stock
@@ -20,9 +21,9 @@ ANEW_S = 300.0  # whatever went wrong unseen is put right after so long, as the 
 class Keeper:
     """One stock, and how far it has looked."""
 
-    def __init__(self) -> None:
-        self._lock = RLock()
-        self._stock, self._mark = Stock(), Mark("", 0, ())
+    def __init__(self, engine: Engine = Engine.BID_PRICE) -> None:
+        self._lock, self._engine = RLock(), engine
+        self._stock, self._mark = Stock(engine), Mark("", 0, ())
         self._again: set[str] = set()  # cards as a transaction saw them that may be undone
         self._read_at = 0.0
 
@@ -38,7 +39,7 @@ class Keeper:
                 raise
 
     def forget(self) -> None:
-        self._stock, self._mark, self._again = Stock(), Mark("", 0, ()), set()
+        self._stock, self._mark, self._again = Stock(self._engine), Mark("", 0, ()), set()
 
     def _catch_up(self) -> None:
         known = self._mark.books and clock.monotonic() - self._read_at < ANEW_S
@@ -82,6 +83,17 @@ _keeper = Keeper()
 def up_to_date() -> AbstractContextManager[Stock]:
     """Have this process's stock as it is now, alone, until the block ends. Nothing in it may wait for a lock."""
     return _keeper.up_to_date()
+
+
+@contextmanager
+def choosing_by(engine: Engine) -> Iterator[None]:
+    """Have this process choose by another rule until the block ends, to see what it would have come to."""
+    global _keeper
+    usual, _keeper = _keeper, Keeper(engine)
+    try:
+        yield
+    finally:
+        _keeper = usual
 
 
 def _forget() -> None:

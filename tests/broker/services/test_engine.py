@@ -8,14 +8,16 @@ from random import Random
 import pytest
 from django.db import connections, transaction
 
+from broker.domain.placement.engines import Engine
 from broker.domain.states import EndReason, Isolation
 from broker.models import Cluster, Gpu, LayoutPolicy, Lease, Node
 from broker.services import capacity
+from broker.services.catalogue import profile_of
 from broker.services.inventory import Rack
 from broker.services.leases import ending, placing
 from broker.services.leases.request import Wanted, request
-from broker.services.placement import engine, feed, stock
-from broker.services.placement.engine import Keeper
+from broker.services.placement import engine, feed
+from broker.services.placement.engine import Keeper, choosing_by
 from ports import clock, doorbell
 from tenants.services.walls import as_sweep, as_tenant
 from tests.database import OwnDatabase
@@ -233,17 +235,30 @@ def test_a_card_whose_books_cannot_be_is_not_sold_and_the_others_are(life: Life)
         assert capacity.availability([offering("card")]) == {offering("card").pk: 1}
 
 
-def test_an_index_does_not_grow_with_what_came_and_went(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stock, "SPARE", 5)
+def test_an_index_does_not_grow_with_what_came_and_went(life: Life) -> None:
     cards(2)
     keeper = Keeper()
-    with keeper.up_to_date() as found:
-        first = found.index(POOL, Isolation.HARDWARE).best
     for health in ("unhealthy", "healthy") * 5:
         Gpu.objects.update(health=health)
         assert exact(keeper)
     with keeper.up_to_date() as found:
-        assert found.index(POOL, Isolation.HARDWARE).best is not first
+        best = found.index(POOL, Isolation.HARDWARE).best
+    shelf, _ = best.selling(profile_of(offering("card")))[0]
+    assert len(shelf.gpus) == 2
+
+
+def test_another_rule_chooses_until_its_block_ends_and_ours_again_then(life: Life) -> None:
+    cards(2)
+    kestrel = home()
+    first, second = sorted(Gpu.objects.values_list("pk", flat=True))
+    Gpu.objects.filter(pk=first).update(health="unhealthy")
+    place(kestrel, "3g.40gb")
+    Gpu.objects.update(health="healthy")
+    assert [each.gpu_id for each in held(place(kestrel))] == [second]  # which is not empty any more
+    usual = engine._keeper
+    with choosing_by(Engine.FIRST_FIT):
+        assert [each.gpu_id for each in held(place(kestrel))] == [first]
+    assert engine._keeper is usual
 
 
 def test_a_card_in_anothers_hands_is_left_to_them_and_the_next_taken(own_database: OwnDatabase) -> None:
