@@ -110,6 +110,13 @@ def give_up(lease: Lease, cause: str, now: datetime) -> None:
     ending.release(lease, reason=EndReason.PROVISION_TIMEOUT, now=now, cause=cause)
 
 
+def give_up_deadly(lease: Lease, now: datetime) -> None:
+    """End a lease that kills whoever works on it; one that is moved goes back to where it killed nobody."""
+    cause = f"{lease.tries} workers in a row died on it"
+    if not crossing.go_back(lease, why=cause, now=now):
+        give_up(lease, cause, now)
+
+
 def activate(lease: Lease, observation: Observation, now: datetime) -> None:
     at = max(now.replace(microsecond=0), lease.at)  # as the ledger will have it
     ends_at = growing.end_of(lease, at)

@@ -49,7 +49,7 @@ def step(lease_id: str, tenant_id: str, *, now: datetime) -> None:
         if not placed and lease.state == S.QUEUED:
             return  # in any other state somebody was faster, and left the rest to this hint
         if lease.state == S.PROVISIONING and lease.tries >= DEADLY:
-            outcomes.give_up(lease, f"{lease.tries} workers in a row died on it", now)
+            outcomes.give_up_deadly(lease, now)
             return
         order = _claim(lease, now) if lease.state in AT_WORK else None
     if order is not None:

@@ -213,6 +213,18 @@ def test_a_card_that_fails_brings_the_lease_home(
     no_contradiction(life)
 
 
+def test_a_lease_that_kills_its_workers_at_its_next_place_goes_back_to_where_it_killed_nobody(
+    life: Life, plan: MovePlan, move: Move, lease: Lease
+) -> None:
+    until(life, plan, lease, S.PROVISIONING)
+    with as_tenant(lease.tenant_id):
+        Lease.objects.filter(pk=lease.pk).update(tries=reconcile.DEADLY)
+    life.go(60)
+    assert story(plan) == f"{MOVING} 1:returning 1:undone failed"
+    assert (is_home(lease, move), fresh(lease).state) == (True, S.ACTIVE)
+    no_contradiction(life)
+
+
 def test_whichever_hint_is_lost_the_sweep_goes_on_with_it(
     life: Life, plan: MovePlan, move: Move, lease: Lease
 ) -> None:
