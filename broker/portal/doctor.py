@@ -12,11 +12,11 @@ from django.db import IntegrityError, transaction
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_http_methods, require_safe
+from django.views.decorators.http import require_safe
 
 from broker.models import Cluster, Examination
 from broker.portal.layouts import cluster_or_missing
-from broker.portal.operations import OpsRequest, Step, ask, page
+from broker.portal.operations import ASKS, OpsRequest, Step, ask, page
 from broker.provisioners.kubernetes.doctor.findings import Outcome
 from broker.provisioners.kubernetes.drivers.choosing import (
     CHOICES,
@@ -33,7 +33,6 @@ from tenants.portal.refused import because
 from tenants.services.refusals import Invalid, Refused, Stale
 from tenants.services.walls import as_staff
 
-ASKS = require_http_methods(["GET", "HEAD", "POST"])
 LONGEST_NAME, LONGEST_NUMBER = 60, 9
 WAYS = ("domain", "door", "bastion", "entrances")
 WORST_FIRST = (Outcome.BAD, Outcome.WARN, Outcome.UNKNOWN, Outcome.OK)

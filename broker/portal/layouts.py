@@ -1,28 +1,24 @@
 """How a cluster's nodes are cut, what is planned for them, and one change step by step."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
-from django.views.decorators.http import require_http_methods, require_safe
+from django.views.decorators.http import require_safe
 
 from broker.domain.cuts import Cut
 from broker.domain.repartition import Step as Where
 from broker.models import Cluster, LayoutChange, LayoutStep, Node
 from broker.models.layouts import cuts_from
-from broker.portal.operations import OpsRequest, Step, ask, page
+from broker.portal.operations import ASKS, OpsRequest, Step, ask, decide, page
 from broker.services.layouts import deciding, planning
 from broker.services.layouts.pools import Pool, pools_of
-from broker.services.leases import evicting
 from tenants.portal.acts import ops_call
 from tenants.services.refusals import Missing
-
-Decision = Callable[..., object]
-ASKS = require_http_methods(["GET", "HEAD", "POST"])
 
 
 def words(cuts: Mapping[int, Cut]) -> str:
@@ -146,14 +142,6 @@ def plan(request: OpsRequest, pk: str) -> HttpResponse:
     return ask(request, step, act)
 
 
-def _decide(request: OpsRequest, found: LayoutChange, step: Step, act: Decision, done: str) -> HttpResponse:
-    def do(why: str) -> str:
-        act(found, why=evicting.reason(why), actor=request.actor, now=request.now)
-        return done
-
-    return ask(request, step, do)
-
-
 def _asked(found: LayoutChange, title: str, verb: str, *lines: str, danger: bool = False) -> Step:
     where = f"{found.node.cluster} / {found.node}"
     back = reverse("ops-layout", args=[found.pk])
@@ -168,7 +156,7 @@ def approve(request: OpsRequest, pk: str) -> HttpResponse:
     found = change_or_missing(pk)
     told = "Nothing new is placed there. Leases go on until their own end; nobody is thrown out."
     step = _asked(found, "Cut", f"Cut {found.node}", told, f"It becomes: {words(found.cuts)}.")
-    return _decide(request, found, step, deciding.approve, f"{found.node} will be cut once it is empty.")
+    return decide(request, found, step, deciding.approve, f"{found.node} will be cut once it is empty.")
 
 
 @ASKS
@@ -177,7 +165,7 @@ def cancel(request: OpsRequest, pk: str) -> HttpResponse:
     """Call a change off before its node was told."""
     found = change_or_missing(pk)
     step = _asked(found, "Do not cut", "Call it off", "It stays as it is cut now, and is sold again.")
-    return _decide(request, found, step, deciding.cancel, f"The change of {found.node} is called off.")
+    return decide(request, found, step, deciding.cancel, f"The change of {found.node} is called off.")
 
 
 @ASKS
@@ -186,7 +174,7 @@ def again(request: OpsRequest, pk: str) -> HttpResponse:
     """Try once more what ended in quarantine."""
     found = change_or_missing(pk)
     step = _asked(found, "Try again to cut", "Try again", f"It becomes: {words(found.cuts)}.", danger=True)
-    return _decide(request, found, step, deciding.again, f"{found.node} is told again.")
+    return decide(request, found, step, deciding.again, f"{found.node} is told again.")
 
 
 @ASKS
@@ -197,4 +185,4 @@ def back(request: OpsRequest, pk: str) -> HttpResponse:
     step = _asked(
         found, "Take back", "Take back", f"It becomes: {words(cuts_from(found.before))}.", danger=True
     )
-    return _decide(request, found, step, deciding.take_back, f"{found.node} is told to become what it was.")
+    return decide(request, found, step, deciding.take_back, f"{found.node} is told to become what it was.")

@@ -3,20 +3,18 @@
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
-from django.views.decorators.http import require_http_methods, require_safe
+from django.views.decorators.http import require_safe
 
 from broker.models import Node, NodeState
 from broker.portal import maps
 from broker.portal.clusters import NodeRow
-from broker.portal.operations import OpsRequest, Step, ask, page
+from broker.portal.operations import ASKS, OpsRequest, Step, ask, page
 from broker.services import inventory
 from broker.services.fleet import cards, history
 from broker.services.leases import evicting
 from tenants.portal.acts import MOST, ops_call
 from tenants.services.refusals import Missing, Refused
 from tenants.services.walls import as_staff
-
-ASKS = require_http_methods(["GET", "HEAD", "POST"])
 
 
 class NotSimulated(Refused):

@@ -9,7 +9,9 @@ from typing import Any
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods
 
+from broker.services.leases import evicting
 from broker.services.proofs import Proof
 from ports import clock
 from tenants.portal.doors import SAFE, in_operations
@@ -19,6 +21,8 @@ from tenants.services.refusals import Refused
 from tenants.services.walls import as_staff
 
 View = Callable[..., HttpResponse]
+Decision = Callable[..., object]
+ASKS = require_http_methods(["GET", "HEAD", "POST"])
 
 
 class OpsRequest(HttpRequest):
@@ -75,3 +79,13 @@ def ask(request: OpsRequest, step: Step, act: Callable[[str], str]) -> HttpRespo
     told = {"step": step, "refusal": refusal, "reason": request.POST.get("reason", "")}
     with as_staff():
         return render(request, "ops/confirm.html", told, status=refusal.status if refusal else 200)
+
+
+def decide(request: OpsRequest, about: object, step: Step, act: Decision, done: str) -> HttpResponse:
+    """Ask for a reason, and let a service decide about something for it."""
+
+    def do(why: str) -> str:
+        act(about, why=evicting.reason(why), actor=request.actor, now=request.now)
+        return done
+
+    return ask(request, step, do)

@@ -3,15 +3,13 @@
 from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
-from django.views.decorators.http import require_http_methods
 
 from broker.models import Orphan
 from broker.portal.layouts import cluster_or_missing
-from broker.portal.operations import OpsRequest, Step, ask, page
+from broker.portal.operations import ASKS, OpsRequest, Step, ask, page
 from broker.services import freezing, orphans
 from broker.services.leases import evicting
 
-ASKS = require_http_methods(["GET", "HEAD", "POST"])
 SHOWN = 12
 
 

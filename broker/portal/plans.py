@@ -1,6 +1,6 @@
 """Plans of moves: what is proposed, what it costs and wins, and how far one is that was accepted."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,18 +8,15 @@ from django.db.models import Count
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
-from django.views.decorators.http import require_http_methods, require_safe
+from django.views.decorators.http import require_safe
 
 from broker.domain.moves import CANCELLABLE, PlanState
 from broker.models import Cluster, Move, MoveEntry, MovePlan
-from broker.portal.operations import OpsRequest, Step, ask, page
-from broker.services.leases import evicting
+from broker.portal.operations import ASKS, OpsRequest, Step, ask, decide, page
 from broker.services.moving import deciding, proposing
 from tenants.portal.acts import ops_call, part
 from tenants.services.refusals import Missing
 
-Decision = Callable[..., object]
-ASKS = require_http_methods(["GET", "HEAD", "POST"])
 KEYS = (
     {"kind": "own", "label": "moves"},
     {"kind": "oth", "label": "stays"},
@@ -134,16 +131,6 @@ def propose(request: OpsRequest) -> HttpResponse:
     return ask(request, step, act)
 
 
-def _decide(request: OpsRequest, pk: str, step: Step, act: Decision, done: str) -> HttpResponse:
-    found = plan_or_missing(pk)
-
-    def do(why: str) -> str:
-        act(found, why=evicting.reason(why), actor=request.actor, now=request.now)
-        return done
-
-    return ask(request, step, do)
-
-
 def _asked(pk: str, title: str, verb: str, *lines: str, danger: bool = False) -> Step:
     hint = "Stands in the plan's history and in the audit trail."
     return Step(title, verb, reverse("ops-plan", args=[pk]), lines, danger, hint=hint)
@@ -162,7 +149,7 @@ def accept(request: OpsRequest, pk: str) -> HttpResponse:
         "A lease whose next card does not take it goes back to where it was.",
     )
     done = "The plan is accepted; its tenants have been told."
-    return _decide(request, pk, step, deciding.accept, done)
+    return decide(request, plan_or_missing(pk), step, deciding.accept, done)
 
 
 @ASKS
@@ -170,7 +157,7 @@ def accept(request: OpsRequest, pk: str) -> HttpResponse:
 def decline(request: OpsRequest, pk: str) -> HttpResponse:
     """Put a proposal away."""
     step = _asked(pk, "Decline the plan?", "Decline the plan", "Every lease stays where it is.")
-    return _decide(request, pk, step, deciding.decline, "The plan is declined.")
+    return decide(request, plan_or_missing(pk), step, deciding.decline, "The plan is declined.")
 
 
 @ASKS
@@ -184,4 +171,4 @@ def cancel(request: OpsRequest, pk: str) -> HttpResponse:
         "A lease that is under way goes back to where it was; those that have moved stay where they are now.",
         danger=True,
     )
-    return _decide(request, pk, step, deciding.cancel, "The plan is called off.")
+    return decide(request, plan_or_missing(pk), step, deciding.cancel, "The plan is called off.")
