@@ -43,17 +43,21 @@ def take_down(api: Api, installation: str, *, with_volumes: bool) -> Iterator[Do
 
 
 def _let_go_of_all(api: Api, marks: str) -> None:
-    """Let pods go until none is left: their ends are of no more use to anybody."""
-    while there := _marked(api, POD, marks):
-        for meta in there:
+    """Let pods go until none is left: their ends are of no more use to anybody.
+
+    Nor any anchor: it goes after all that it owns, so that nothing is made or collected any more once it is gone.
+    """
+    while there := (pods := _marked(api, POD, marks)) + _marked(api, CONFIG_MAP, marks):
+        for meta in pods:
             if labels.METERING in meta.finalizers:
                 ref = Ref(POD, meta.name, meta.namespace)
                 api.let_go(ref, finalizer=labels.METERING, uid=meta.uid)
         if clock.monotonic() + LOOK_S >= api.ends:
             names = ", ".join(f"{meta.namespace}/{meta.name}" for meta in there[:3])
-            raise Unanswered(
-                f"{len(there)} pods still shut down, {names} among them: look at their nodes, run it again"
+            still = (
+                f"{len(pods)} pods still shut down" if pods else f"{len(there)} leases are still collected"
             )
+            raise Unanswered(f"{still}, {names} among them: look at their nodes, run it again")
         clock.sleep(LOOK_S)
 
 
