@@ -122,7 +122,7 @@ class KubernetesStage:
 
     def wait(self, seconds: float) -> None:
         time.sleep(min(seconds, self.nap_s))
-        if seconds >= 5:
+        if seconds >= 2:
             self.skew += timedelta(seconds=seconds - self.nap_s)
 
     def lose_node(self) -> None:

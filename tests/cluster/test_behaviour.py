@@ -39,7 +39,8 @@ def test_removing_is_done_only_once_it_is_gone(stage: Stage) -> None:
 
 
 def test_removing_what_never_was_or_is_gone_already_says_gone(stage: Stage) -> None:
-    assert stage.provisioner.remove(stage.order(), now=stage.now).seen is Seen.GONE
+    gone(stage, stage.order())
+    gone(stage, stage.order())
 
 
 def test_removing_what_has_hardly_begun_leaves_nothing(stage: Stage) -> None:

@@ -58,7 +58,7 @@ def test_what_a_stranger_gave_our_name_is_neither_adopted_nor_deleted(
     assert seen.seen is Seen.REFUSED
     assert "not ours" in seen.text
     assert stage.provisioner.observe(order, now=stage.now).seen is Seen.GONE
-    assert stage.provisioner.remove(order, now=stage.now).seen is Seen.GONE
+    gone(stage, order)
     stage.provisioner.remove_named(order.name, now=stage.now)
     assert stage.plane.api.get(anchor_path(order))["data"] == {"mine": "not yours"}
     assert stage.names() == [stage.order(1).name]

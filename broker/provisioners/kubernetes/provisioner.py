@@ -47,6 +47,9 @@ QUIET = timedelta(
 WALLS_S = 600.0  # how long a project's walls are trusted to stand as we put them up
 SURE_S = 15.0  # how long a cluster is taken for the one it was
 SOON_S, QUOTA_S = 0.5, 30.0
+# One answer that finds nothing may be mistaken. Where no agent can say so, it is believed at the second look.
+SECOND_LOOK = timedelta(seconds=3)
+FORGOTTEN = timedelta(minutes=10)
 TOLD_S = 10.0  # where the agent tells of every change, this is how often to look all the same
 LET_GO_S = 4.0  # of the time for one step: what is to be taken down must not wait for who does not answer
 LEEWAY = timedelta(minutes=20)  # what is paid no longer is stopped by us; the dead man's switch may be later
@@ -60,6 +63,7 @@ class KubernetesProvisioner:
         self._walls: dict[str, float] = {}  # projects whose walls stand, and since when
         self._sure_until = 0.0
         self._made: dict[str, str] = {}  # orders all of whose objects were made, and their anchor's uid
+        self._gone: dict[str, datetime] = {}  # orders of which nothing was found, and since when
 
     def ensure(self, order: Order, *, now: datetime) -> Observation:
         known = self._known(order, now)
@@ -122,11 +126,23 @@ class KubernetesProvisioner:
                     known and not known.found.is_gone
                 ):  # its watch would have said so: one of the two is mistaken
                     return replace(shutting_down(known.found.pods, now=now), again_in_s=SOON_S)
+                if known is None and (waits_s := self._doubts(order.name, now)):
+                    return replace(shutting_down((), now=now), again_in_s=waits_s)
                 return Observation(Seen.GONE)
+            self._gone.pop(order.name, None)
             with _letting_go(api, _held(found.pods)):
                 self._take_down(api, order.lease_id, order.generation, found)
             lost = self._lost(api, [pod.spec.node_name for pod in found.pods])
             return lost or shutting_down(found.pods, now=now)
+
+    def _doubts(self, name: str, now: datetime) -> float:
+        """Return how long to wait for the second look at an order of which nothing was found; nought after it."""
+        self._gone = {each: since for each, since in self._gone.items() if now - since < FORGOTTEN}
+        waited = now - self._gone.setdefault(name, now)
+        if waited < SECOND_LOOK:
+            return (SECOND_LOOK - waited).total_seconds()
+        del self._gone[name]
+        return 0.0
 
     def names(self) -> list[str]:
         if (memory := self._way_in.memory) and (known := memory.names(now=clock.now())) is not None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from broker.models import Cluster, Lease
+from broker.models import Cluster, Lease, Volume
 from broker.provisioners.base import order_name
 from broker.provisioners.kubernetes import names
 from broker.provisioners.kubernetes.kubeconfig import parse
@@ -26,6 +26,7 @@ from tests.controlplane.plane import ADMINISTRATORS, ControlPlane
 from tests.world import OPERATOR, Home, fresh
 
 NAP_S, PATIENCE_S = 0.03, 120.0
+GOES_S = timedelta(seconds=0.3)
 BRIEF_S = 4.0  # then a program of two seconds is done, unless its machine is busy
 BRIEF = re.compile(r":(succeed|fail|oom)-")
 SLICES = "/apis/resource.k8s.io/v1/resourceslices"
@@ -121,6 +122,8 @@ class RealWorld(World):
         self.life.run()
         for lease in self.leases:  # as the agent's hints would have it
             current = fresh(lease)
+            if current.state in ("stopping", "releasing"):
+                self.skew += GOES_S  # without an agent it is looked for twice, some seconds apart
             if current.state in ("provisioning", "active", "releasing"):
                 reconcile.step(lease.pk, lease.tenant_id, now=self.life.now)
 
@@ -250,6 +253,10 @@ class RealWorld(World):
 
         return over
 
+    def kept(self, volume: Volume) -> str:
+        (claim,) = self._marked("persistentvolumeclaims", f"gpubroker.dev/volume={volume.pk}")
+        return f"{claim['metadata']['uid']} {claim['spec']['volumeName']}"
+
     def there(self) -> int:
         return len(
             {each["metadata"]["labels"]["gpubroker.dev/lease"] for each in self._of_ours("configmaps")}
@@ -261,11 +268,11 @@ class RealWorld(World):
         return [each for each in found if "deletionTimestamp" not in each["metadata"]]
 
     def _of_ours(self, kind: str) -> list[Object]:
-        found = []
-        for made in self.homes:
-            mine = f"gpubroker.dev/tenant={made.tenant.pk},gpubroker.dev/lease"
-            found += self.plane.api.items(f"/api/v1/{kind}", labelSelector=mine)
-        return found
+        tenants = (f"gpubroker.dev/tenant={made.tenant.pk},gpubroker.dev/lease" for made in self.homes)
+        return [each for marks in tenants for each in self._marked(kind, marks)]
+
+    def _marked(self, kind: str, marks: str) -> list[Object]:
+        return self.plane.api.items(f"/api/v1/{kind}", labelSelector=marks)
 
     def asks(self, lease: Lease, **limits: str) -> None:
         wanted = {

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, ClassVar
 
-from broker.models import Cluster, Lease, SimulatedPod
+from broker.models import Cluster, Lease, SimulatedPod, Volume
 from broker.provisioners.base import Observation, Order, Seen, Unanswered, order_name
 from broker.provisioners.kubernetes.observing import TAKEN
 from broker.provisioners.simulated import SimulatedProvisioner
@@ -179,6 +179,9 @@ class SimulatedWorld(World):
         made = Trouble(verbs, answer, times, (self.sites[0].cluster.pk,))
         Disturbed.troubles.append(made)
         return lambda: setattr(made, "times", 0)
+
+    def kept(self, volume: Volume) -> str:
+        return volume.pk  # a simulated cluster keeps nothing beside its row
 
     def there(self) -> int:
         return SimulatedPod.objects.count()

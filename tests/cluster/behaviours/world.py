@@ -15,7 +15,7 @@ import msgspec
 
 from broker.domain.states import EndReason, Isolation
 from broker.domain.units import milli_units
-from broker.models import Cluster, Gpu, Lease, Node, Offering, OfferingState
+from broker.models import Cluster, Gpu, Lease, Node, Offering, OfferingState, Volume
 from broker.provisioners.kubernetes.drivers.base import SliceDriver
 from broker.provisioners.kubernetes.drivers.choosing import driver_named
 from broker.provisioners.kubernetes.objects import Node as NodeSeen
@@ -377,6 +377,10 @@ class World(ABC):
         """Let the cluster answer like this for a while; what is returned ends it."""
 
     # What is seen
+
+    @abstractmethod
+    def kept(self, volume: Volume) -> str:
+        """Return what tells a volume's room in its cluster from any other, though that had its name."""
 
     @abstractmethod
     def there(self) -> int:

@@ -1,5 +1,6 @@
 """Nothing runs on unpaid because something else failed, and what only waits for us is let go."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -107,3 +108,22 @@ def test_a_look_that_finds_nothing_where_a_watch_still_sees_a_pod_frees_no_place
     assert (seen.seen, seen.text) == (Seen.PENDING, "shutting down")
     ClusterObject.objects.filter(kind="Pod").delete()
     assert scene.provisioner.remove(order(), now=NOW).seen is Seen.GONE
+
+
+def test_where_nobody_follows_a_look_that_finds_nothing_frees_no_place_before_the_second(
+    cluster: Cluster, serve: Serve
+) -> None:
+    empty = (refused(404, "not found"), listed())
+    scene = Scene(cluster, serve(*empty, *empty, *empty, *empty))
+    looks = [scene.provisioner.remove(order(), now=NOW + timedelta(seconds=s)) for s in (0, 2, 3, 4)]
+    assert [each.seen for each in looks] == [Seen.PENDING, Seen.PENDING, Seen.GONE, Seen.PENDING]
+    assert [each.again_in_s for each in looks[:2]] == [3, 1]
+
+
+def test_what_is_seen_between_two_looks_that_find_nothing_is_looked_for_twice_more(
+    cluster: Cluster, serve: Serve
+) -> None:
+    empty = (refused(404, "not found"), listed())
+    scene = Scene(cluster, serve(*empty, anchor(), listed(), Say(), *empty, *empty))
+    looks = [scene.provisioner.remove(order(), now=NOW + timedelta(seconds=s)) for s in (0, 3, 6, 9)]
+    assert [each.seen for each in looks] == [Seen.PENDING, Seen.PENDING, Seen.PENDING, Seen.GONE]
