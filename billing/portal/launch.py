@@ -95,6 +95,7 @@ def form(request: PageRequest, asked: QueryDict, *, sent: bool = False) -> HttpR
         "model": model,
         "classes": classes(all_items, each),
         "choices": wishes.CHOICES,
+        "links": wishes.LINKS,
         "volumes": list(mounting.free(request.project).select_related("cluster")),
         "quote": quote,
         "others": quote.others,
@@ -123,6 +124,7 @@ def again(request: PageRequest) -> QueryDict:
         asked.setdefault("offering", lease.offering_id)
         asked.setdefault("class", lease.offering.price_class)
         asked.setdefault("count", str(lease.quantity))
+        asked.setdefault("topology", lease.topology)
         asked.setdefault("lasts", wishes.written(timedelta(seconds=lease.max_duration_s)))
         asked.setdefault("runs", runs)
         asked.setdefault("image", "" if lease.image == TEMPLATES[runs].image else lease.image)
@@ -251,6 +253,8 @@ def body(request: PageRequest, each: Sold, wish: wishes.Wish, wanted: asking.Wan
         filled["volume"] = wanted.volume
     if wanted.same_node:
         filled["same_node"] = True
+    if wanted.topology:
+        filled["topology"] = wanted.topology
     if wanted.movable:
         filled["movable"] = True
     return filled

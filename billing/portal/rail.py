@@ -102,7 +102,11 @@ def quote(request: PageRequest, each: Sold, wanted: Wanted) -> Quote:
     if possible:
         home = mounting.home_of(wanted.volume)
         seating = capacity.preview(
-            offering, quantity=wanted.quantity, same_node=wanted.same_node, cluster=home
+            offering,
+            quantity=wanted.quantity,
+            same_node=wanted.same_node or bool(wanted.topology),
+            topology=wanted.topology,
+            cluster=home,
         )
     lease, refused = judged(request, wanted)
     bars = meters.quotas(request.project, now=request.now, currency=request.tenant.currency)

@@ -44,6 +44,7 @@ CHOICES = (
 )
 
 
+LINKS = (("nvlink", "NVLink between all of them"), ("numa", "All below one processor"))
 NEW = "new"  # a volume that is made along with the lease
 
 
@@ -56,6 +57,7 @@ class Wish:
     name: str
     count: str
     same_node: bool
+    topology: str
     movable: bool
     runs: str  # the name of a template
     image: str
@@ -80,6 +82,7 @@ class Wish:
             max_duration_s=lasts or SECONDS["h"],
             quantity=quantity,
             same_node=self.same_node and quantity > 1,
+            topology=self.topology if quantity > 1 else "",
             end_date=self._until(zone),
             image=self.image.strip(),
             command=self.command.strip(),
@@ -138,6 +141,7 @@ def read(request: PageRequest, asked: QueryDict) -> Wish:
         name=asked.get("name", "").strip() or suggested(request),
         count=asked.get("count", "1").strip() or "1",
         same_node="same_node" in asked,
+        topology=asked.get("topology", "")[:10],
         movable="movable" in asked,
         runs=asked.get("runs", CHOICES[0].template.name),
         image=text("image", 300),

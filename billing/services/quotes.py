@@ -64,7 +64,13 @@ def quote(wanted: Wanted, *, project: Project, actor: Actor, now: datetime) -> Q
     price = prices.at(now, currency=currency, offerings=[offering.pk]).get(offering.pk)
     refusal = _judged(lease, now)
     home = mounting.home_of(lease.volume_id)
-    seating = capacity.preview(offering, quantity=lease.quantity, same_node=lease.same_node, cluster=home)
+    seating = capacity.preview(
+        offering,
+        quantity=lease.quantity,
+        same_node=lease.same_node,
+        topology=lease.topology,
+        cluster=home,
+    )
     cost = _at_most(lease, price, currency)
     return Quote(
         offering=offering,
@@ -101,7 +107,11 @@ class _Undo(Exception):
 
 def _later(lease: Lease, home: str) -> str:
     most = capacity.could_ever_fit(
-        lease.offering, quantity=lease.quantity, same_node=lease.same_node, cluster=home
+        lease.offering,
+        quantity=lease.quantity,
+        same_node=lease.same_node,
+        topology=lease.topology,
+        cluster=home,
     )
     return WHEN_FREE if most >= lease.quantity else NEVER
 

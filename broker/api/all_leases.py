@@ -51,6 +51,7 @@ class LeaseSeenOut(serializers.ModelSerializer[Lease]):
             "price_class",
             "quantity",
             "same_node",
+            "topology",
             "state",
             "conditions",
             "waits_for",

@@ -4,6 +4,7 @@ from typing import Any
 
 from rest_framework import serializers
 
+from broker.domain.placement.topology import ASKED
 from broker.domain.states import EndReason, LeaseState
 from broker.domain.vetting import LONGEST_KEY, LONGEST_VALUE, MOST_KEYS, MOST_VARIABLES
 from broker.domain.workloads import TEMPLATES
@@ -52,6 +53,12 @@ class LeaseWanted(Strict):
     offering = serializers.CharField(max_length=40)
     quantity = serializers.IntegerField(min_value=1, max_value=BIGGEST, default=1)
     same_node = serializers.BooleanField(default=False)
+    topology = serializers.ChoiceField(
+        choices=list(ASKED),
+        allow_blank=True,
+        default="",
+        help_text="How near whole cards of one node are to each other: `nvlink`, or `numa` for one processor.",
+    )
     max_duration_s = serializers.IntegerField(min_value=1, max_value=BIGGEST)
     end_date = serializers.DateTimeField(allow_null=True, default=None)
     image = Line(max_length=300, allow_blank=True, default="")
@@ -90,6 +97,7 @@ class Spec(serializers.Serializer[Lease]):
     project = serializers.CharField()
     quantity = serializers.IntegerField()
     same_node = serializers.BooleanField()
+    topology = serializers.CharField()
     max_duration_s = serializers.IntegerField()
     end_date = serializers.DateTimeField(allow_null=True)
     image = serializers.CharField()
@@ -165,6 +173,7 @@ class LeaseOut(serializers.Serializer[Lease]):
                 "project": lease.project_id,
                 "quantity": lease.quantity,
                 "same_node": lease.same_node,
+                "topology": lease.topology,
                 "max_duration_s": lease.max_duration_s,
                 "end_date": lease.end_date,
                 "image": lease.image,

@@ -109,6 +109,9 @@ class Gpu(models.Model):
     uuid = models.CharField(max_length=300, unique=True)
     layout_policy = models.CharField(max_length=8, choices=LayoutPolicy, default=LayoutPolicy.DYNAMIC)
     fixed_layout = models.JSONField(default=list)  # [{"profile", "start", "size"}] when the policy is fixed
+    # How it reaches the others of its node: cards of one fabric by NVLink, cards of one numa below one processor.
+    fabric = models.CharField(max_length=64, blank=True, default="", db_default="")
+    numa = models.CharField(max_length=64, blank=True, default="", db_default="")
     health = models.CharField(max_length=10, choices=Health, default=Health.HEALTHY)
     health_reason = models.CharField(max_length=200, blank=True, default="")
     health_since = models.DateTimeField()

@@ -45,6 +45,11 @@ class Lease(TenantOwned):
     name = models.CharField(max_length=120)
     quantity = models.PositiveIntegerField(default=1)  # slices; more than one is a gang, all or nothing
     same_node = models.BooleanField(default=False)
+    topology = (
+        models.CharField(  # how near its cards are to each other, as `placement.topology.ASKED` calls it
+            max_length=10, blank=True, default="", db_default=""
+        )
+    )
     image = models.CharField(max_length=300, blank=True, default="")
     command = models.CharField(max_length=2000, blank=True, default="")
     workload = models.CharField(max_length=20, blank=True, default="", db_default="")  # empty: by its image

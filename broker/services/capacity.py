@@ -1,10 +1,11 @@
 """What is free: availability per offering, a preview of one placement, and what could ever be placed."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 
 from broker.domain.geometry import EMPTY
 from broker.domain.packing import most_of
+from broker.domain.placement.topology import ASKED
 from broker.domain.profiles import Profile, ProfileKind
 from broker.domain.states import Isolation
 from broker.models import Offering
@@ -18,32 +19,43 @@ __all__ = ["Card", "Seating", "availability", "could_ever_fit", "pool_of", "prev
 
 
 def preview(
-    offering: Offering, *, quantity: int = 1, same_node: bool = False, cluster: str = ""
+    offering: Offering, *, quantity: int = 1, same_node: bool = False, topology: str = "", cluster: str = ""
 ) -> Seating | None:
     """Say where a request would go now, without taking anything. Must run inside the tenant's wall.
 
     `cluster` is the only one it may go to: where its volume lies.
     """
     with up_to_date() as stock:
-        seating = seat(Wish(offering, quantity, same_node, cluster), stock)
+        seating = seat(Wish(offering, quantity, same_node, topology, cluster), stock)
     return drawn(seating) if seating else None
 
 
 def could_ever_fit(
-    offering: Offering, *, quantity: int, same_node: bool, in_service: bool = False, cluster: str = ""
+    offering: Offering,
+    *,
+    quantity: int,
+    same_node: bool,
+    topology: str = "",
+    in_service: bool = False,
+    cluster: str = "",
 ) -> int:
     """Return how many of the offering the best cluster of the pool (or its best node) could hold if it were empty.
 
     `in_service` counts only the cards that may be placed on now, not those that may come back, and as they are cut
     now: a cluster that cuts its nodes anew by itself may else come to hold whatever its cards can be cut into.
-    `cluster` asks of that one alone, by its name.
+    `cluster` asks of that one alone, by its name. `topology` counts those of a node that are as near to each other.
     """
     profile, together = profile_of(offering), Counter[str]()
+    near = defaultdict[str, list[str]](list)
     with up_to_date() as stock:
         for card in stock.by_pool[pool_of(offering)].values():
             if cluster in ("", card.cluster) and (card.sellable or not in_service):
                 there = card.node if same_node else card.cluster
-                together[there] += _when_empty(card, profile, as_cut_now=in_service)
+                together[there] += (fits := _when_empty(card, profile, as_cut_now=in_service))
+                near[card.node] += [card.gpu] * (fits > 0)
+        if topology:
+            links = stock.links(near)
+            return max((its.most(near[node], ASKED[topology]) for node, its in links.items()), default=0)
     return max(together.values(), default=0)
 
 

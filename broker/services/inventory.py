@@ -25,6 +25,8 @@ class Rack:
     nodes: int
     cards_per_node: int = 8
     first: int = 1
+    fabric: int = 0  # so many neighbours reach each other by NVLink; 0: nobody knows how cards are linked
+    numa: int = 0  # so many neighbours are below one processor
 
 
 @transaction.atomic
@@ -52,6 +54,8 @@ def add_simulated(racks: Iterable[Rack], *, now: datetime) -> int:
                         index=index,
                         gpu_model_id=rack.model,
                         uuid=f"GPU-sim-{rack.cluster}-{node.name}-{index}",
+                        fabric=_group(index, rack.fabric),
+                        numa=_group(index, rack.numa),
                         health_since=now,
                     )
                     for index in range(rack.cards_per_node)
@@ -59,6 +63,10 @@ def add_simulated(racks: Iterable[Rack], *, now: datetime) -> int:
                 ignore_conflicts=True,
             )
     return Gpu.objects.count() - before
+
+
+def _group(index: int, size: int) -> str:
+    return str(index // size) if size else ""
 
 
 @transaction.atomic

@@ -284,7 +284,14 @@ def _wanted(node: Node, found: CardFound) -> dict[str, Any]:
         "uuid": found.uuid if has_own_uuid(found) else f"{node.pk}/{found.index}",
         "layout_policy": LayoutPolicy.FIXED if cuts else LayoutPolicy.DYNAMIC,
         "fixed_layout": cuts,
+        "fabric": _plain(found.fabric),
+        "numa": _plain(found.numa),
     }
+
+
+def _plain(name: str) -> str:
+    """Return a name that only has to be equal or not; one that is none of any node is as good as not told."""
+    return name if re.fullmatch(r"[A-Za-z0-9:._-]{1,64}", name, re.ASCII) else ""
 
 
 def _judge(card: Gpu, found: CardFound, now: datetime) -> None:

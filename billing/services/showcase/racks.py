@@ -7,9 +7,9 @@ from broker.services import catalogue, inventory
 from broker.services.inventory import Rack
 
 RACKS = (
-    Rack("north-1", "eu-north", "H200-141GB", nodes=4),
-    Rack("west-2", "eu-west", "H100-80GB", nodes=2),
-    Rack("west-2", "eu-west", "A100-80GB", nodes=2, first=3),
+    Rack("north-1", "eu-north", "H200-141GB", nodes=4, fabric=8, numa=4),
+    Rack("west-2", "eu-west", "H100-80GB", nodes=2, fabric=2, numa=4),
+    Rack("west-2", "eu-west", "A100-80GB", nodes=2, first=3, numa=4),
 )
 
 

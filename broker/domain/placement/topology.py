@@ -1,10 +1,12 @@
 """How the cards of a node reach each other, and which of the free ones belong together best."""
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
 from itertools import combinations
+from typing import NamedTuple
 
 
 class Link(IntEnum):
@@ -17,6 +19,16 @@ class Link(IntEnum):
 
 
 Links = tuple[tuple[Link, ...], ...]
+# What may be asked for, by name, and the longest link that may lie between two cards then.
+ASKED = {"nvlink": Link.BRIDGE, "numa": Link.NUMA}
+
+
+class Wired(NamedTuple):
+    """A card as its node reports it; empty: it says nothing of that."""
+
+    gpu: str
+    fabric: str  # cards that have the same reach each other by NVLink
+    numa: str  # cards that have the same lie below one processor
 
 
 @dataclass(frozen=True)
@@ -44,6 +56,30 @@ class Topology:
             return None
         link, chosen = _nearest(self.links, mask, count)
         return link, tuple(gpu for n, gpu in enumerate(self.cards) if chosen >> n & 1)
+
+    def most(self, gpus: Iterable[str], within: Link) -> int:
+        """Return how many of some cards, were all of them free, reach each other by links no longer than this."""
+        return _most(self.links, sum(1 << self.cards.index(gpu) for gpu in gpus), within)
+
+
+def wired(cards: Sequence[Wired]) -> Topology | None:
+    """Return the links of a node by what its cards say of themselves, or None where they say nothing."""
+    if not any(card.fabric or card.numa for card in cards):
+        return None
+    domains = Counter(card.fabric for card in cards if card.fabric)
+
+    def link(a: Wired, b: Wired) -> Link:
+        if a.fabric and a.fabric == b.fabric:
+            return Link.BRIDGE if domains[a.fabric] == 2 else Link.SWITCH
+        return Link.NUMA if a.numa and a.numa == b.numa else Link.SYSTEM
+
+    return Topology(tuple(card.gpu for card in cards), tuple(tuple(link(a, b) for b in cards) for a in cards))
+
+
+@lru_cache(maxsize=4096)
+def _most(links: Links, free: int, within: Link) -> int:
+    counts = range(free.bit_count(), 0, -1)
+    return next((count for count in counts if _nearest(links, free, count)[0] <= within), 0)
 
 
 # Nodes of one make have equal links, so a fleet fills few rows of 256 masks.

@@ -1,6 +1,6 @@
 """What a cluster has to sell, as its labels and slices tell it: nodes, their cards, and what each is cut into."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from broker.domain.states import Isolation
 
@@ -24,6 +24,8 @@ class CardFound:
     isolation: Isolation
     cuts: tuple[Cut, ...]  # empty: cut for each lease
     healthy: bool = True
+    fabric: str = ""  # cards of a node that have the same reach each other by NVLink; empty: nobody tells
+    numa: str = ""  # cards of a node that have the same lie below one processor; empty: nobody tells
     asks: str = ""  # the resource by which a pod gets any of its slices, where that is not the usual one
 
 
@@ -34,3 +36,10 @@ class NodeFound:
     name: str
     cards: tuple[CardFound, ...] = ()
     problems: tuple[str, ...] = field(default=())
+
+
+def linked(node: NodeFound, fabric: str) -> NodeFound:
+    """Return a node whose cards are all in one NVLink domain, unless nobody names one."""
+    if not fabric:
+        return node
+    return replace(node, cards=tuple(replace(card, fabric=fabric) for card in node.cards))

@@ -20,6 +20,7 @@ from broker.services.leases.bursts import LOOK_AGAIN, UNREADABLE
 from broker.services.placement.cards import Card, Pool
 from broker.services.placement.engine import up_to_date
 from broker.services.placement.seating import (
+    NEAR,
     Seating,
     Wish,
     has_strangers,
@@ -37,8 +38,8 @@ BATCH = 5000
 PATIENCE = timedelta(hours=1)
 GUARDS = {"one_lease_per_place", "one_isolation_per_card", "no_strangers_on_a_soft_card"}
 AS_IT_STANDS = ["state", "seq", "at", "generation", "version", "max_duration_s", "end_date", "quota_uses"]
-Shape = tuple[str, int, bool]  # offering, quantity, same node
-Wants = tuple[str, str, int, bool]  # the tenant, too: of two equals, both fit or neither
+Shape = tuple[str, int, bool, str]  # offering, quantity, same node, topology
+Wants = tuple[str, str, int, bool, str]  # the tenant, too: of two equals, both fit or neither
 log = structlog.get_logger(__name__)
 
 
@@ -51,6 +52,7 @@ class Waiting:
     offering_id: str
     quantity: int
     same_node: bool
+    topology: str
     since: datetime
     waits_for: str
     volume_id: str | None  # it may have to go where that lies, and nobody elsewhere waits behind it
@@ -69,7 +71,7 @@ class Waiting:
 
     @property
     def shape(self) -> Shape:
-        return self.offering_id, self.quantity, self.same_node
+        return self.offering_id, self.quantity, self.same_node, self.topology
 
 
 def serve(pool: Pool, *, now: datetime, upto: str = "") -> int:
@@ -125,7 +127,13 @@ def _place_together(pool: Pool, burst: Sequence[Waiting], now: datetime, *, hint
 
 def _may_land(entry: Waiting, offering: Offering) -> bool:
     """Tell whether the cards in service could hold it once they are empty; else nobody need wait behind it."""
-    most = could_ever_fit(offering, quantity=entry.quantity, same_node=entry.same_node, in_service=True)
+    most = could_ever_fit(
+        offering,
+        quantity=entry.quantity,
+        same_node=entry.same_node,
+        topology=entry.topology,
+        in_service=True,
+    )
     return most >= entry.quantity
 
 
@@ -159,7 +167,8 @@ def waiting(pool: Pool, *, upto: str = "") -> list[Waiting]:
     """Return a pool's queue, oldest first: all of it, or as far as one lease."""
     model, region = pool
     columns = (
-        *("id", "tenant_id", "offering_id", "quantity", "same_node", "since", "waits_for", "volume_id"),
+        *("id", "tenant_id", "offering_id", "quantity", "same_node", "topology"),
+        *("since", "waits_for", "volume_id"),
         *("generation", "offering__isolation"),
     )
     with as_sweep():
@@ -227,7 +236,7 @@ def place(lease: Lease, *, now: datetime) -> bool:
 
 def _wish(lease: Lease) -> Wish:
     home = mounting.home_of(lease.volume_id)
-    return Wish(lease.offering, lease.quantity, lease.same_node, home)
+    return Wish(lease.offering, lease.quantity, lease.same_node, lease.topology, home)
 
 
 def _seat(wishes: Iterable[Wish], stock: Stock) -> Seating | None:
@@ -335,7 +344,7 @@ def why_not(wish: Wish, stock: Stock, *, elsewhere: bool = False) -> str:
         return f"Waits for {label}: no card in {region} is cut into it now; nodes are cut anew for what is asked for."
     if wish.quantity == 1:
         return f"Waits for one free {label}. Every one in {region} is taken; the next release starts it."
-    together = " on one node" if wish.same_node else ""
+    together = (" on one node" if wish.same_node else "") + NEAR[wish.topology]
     free = _number(_most_free(wish, stock))
     return f"Waits for {wish.quantity} × {label}, free together{together}. {free} free now."
 

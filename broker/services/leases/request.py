@@ -2,18 +2,20 @@
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.db import transaction
 
+from broker.domain.placement.topology import ASKED
 from broker.domain.profiles import ProfileKind
 from broker.models import Lease, Offering, OfferingState
 from broker.services import capacity, gates
 from broker.services.catalogue import profile_of
 from broker.services.leases import vetting
 from broker.services.leases.opening import open_queued
+from broker.services.placement.seating import NEAR
 from broker.services.volumes import mounting
 from ports import database, doorbell
 from tenants.models import Project
@@ -49,6 +51,9 @@ class Wanted:
     max_duration_s: int
     quantity: int = 1
     same_node: bool = False
+    topology: str = (
+        ""  # how near its cards are to each other: a name of `topology.ASKED`, all on one node then
+    )
     end_date: datetime | None = None
     image: str = ""
     command: str = ""
@@ -71,6 +76,8 @@ def build(
         raise OfferingRetired(f"{offering.label} takes no new leases; running ones go on.", fix=_catalogue())
     _check(wanted, now)
     vetting.check(wanted.workload, wanted.image, wanted.command, wanted.env, wanted.ssh_keys)
+    if wanted.topology:
+        wanted = _checked_topology(wanted, offering)
     if wanted.quantity > 1:
         _check_gang(wanted, offering)
     volume = None
@@ -89,6 +96,7 @@ def build(
         name=wanted.name.strip(),
         quantity=wanted.quantity,
         same_node=wanted.same_node,
+        topology=wanted.topology,
         image=wanted.image,
         command=wanted.command,
         workload=wanted.workload,
@@ -183,6 +191,27 @@ def _check(wanted: Wanted, now: datetime) -> None:
         )
 
 
+def _checked_topology(wanted: Wanted, offering: Offering) -> Wanted:
+    """Return the request with what follows from the links it asks for, or raise Invalid where there are none."""
+    if wanted.topology not in ASKED:
+        raise Invalid(
+            "topology",
+            f"{wanted.topology!r} is no way to reach a card.",
+            fix=f"Use {' or '.join(ASKED)}, or nothing.",
+        )
+    if wanted.quantity == 1:
+        raise Invalid(
+            "topology", "One card has nothing to reach.", fix="Ask for several cards, or leave it out."
+        )
+    if profile_of(offering).kind is not ProfileKind.CARD:
+        raise Invalid(
+            "topology",
+            f"{offering.label} is a part of a card, and only whole cards have links to each other.",
+            fix="Ask for whole cards, or leave it out.",
+        )
+    return replace(wanted, same_node=True)
+
+
 def _check_gang(wanted: Wanted, offering: Offering) -> None:
     if profile_of(offering).kind is ProfileKind.SHARE:  # two replicas of a card are not twice its compute
         raise Invalid(
@@ -190,19 +219,28 @@ def _check_gang(wanted: Wanted, offering: Offering) -> None:
             f"{offering.label} is a share of a card: a lease has one, for two are not twice the compute.",
             fix="Ask for a larger slice, or for several leases.",
         )
-    most = capacity.could_ever_fit(offering, quantity=wanted.quantity, same_node=wanted.same_node)
+    most = capacity.could_ever_fit(
+        offering, quantity=wanted.quantity, same_node=wanted.same_node, topology=wanted.topology
+    )
     if most < wanted.quantity:
         where = "one node" if wanted.same_node else "one cluster of the region"
+        where += NEAR[wanted.topology]
         raise PlacementImpossible(
             f"{wanted.quantity} × {offering.label} ({profile_of(offering).name}) was asked for together; {where}"
             f" holds at most {most}, even when empty.",
             fix=Fix(
-                f"Ask for at most {most}" + (", or allow several nodes." if wanted.same_node else "."),
+                f"Ask for at most {most}, or allow {_more_freely(wanted)}."
+                if wanted.same_node
+                else f"Ask for at most {most}.",
                 "GET",
                 "/api/v1/offerings",
             ),
             most=most,
         )
+
+
+def _more_freely(wanted: Wanted) -> str:
+    return "other links" if wanted.topology else "several nodes"
 
 
 def _catalogue() -> Fix:

@@ -34,6 +34,8 @@ class Card:
     recuts: bool
     layout: Geometry | None
     uncut: frozenset[Isolation]  # as what it is sold where no layout says that
+    fabric: str = ""  # as its node reports them
+    numa: str = ""
     state: CardState = EMPTY
     places: int = 0  # that are held on it
     held: Lies = ()

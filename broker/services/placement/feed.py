@@ -52,7 +52,7 @@ _CARDS = """
 SELECT g.id, n.id, n.name, c.id, c.name, g.index, c.shares_soft_cards, g.gpu_model_id, c.region,
        g.health = 'healthy' AND n.state = 'ready' AND g.closed_since IS NULL
          AND c.silent_since IS NULL AND c.frozen = '',
-       c.recuts, g.layout_policy, g.fixed_layout::text, c.driver, {lies}
+       c.recuts, g.layout_policy, g.fixed_layout::text, c.driver, g.fabric, g.numa, {lies}
   FROM broker_gpu g JOIN broker_node n ON n.id = g.node_id JOIN broker_cluster c ON c.id = n.cluster_id
   {more}
  ORDER BY c.name, n.name, g.index
@@ -132,7 +132,7 @@ def cards_with(ids: Iterable[str]) -> list[Card]:
 
 def _card(row: Sequence[object]) -> Card:
     gpu, node, node_name, cluster_id, cluster, index, shares, model, region, *rest = row
-    sellable, recuts, policy, cut, driver, lies = rest
+    sellable, recuts, policy, cut, driver, fabric, numa, lies = rest
     layout, state = None, EMPTY
     try:
         layout = cut_of(str(model), str(cut)) if policy == LayoutPolicy.FIXED else None
@@ -155,6 +155,8 @@ def _card(row: Sequence[object]) -> Card:
         bool(recuts),
         layout,
         sold_uncut(str(driver)),
+        str(fabric),
+        str(numa),
         state,
         str(lies).count("@") if lies else 0,
     )

@@ -8,6 +8,7 @@ from django.db import connection
 from broker.domain.placement.gangs import gang_of
 from broker.domain.placement.pool import Seat
 from broker.domain.placement.share_pool import SharePool
+from broker.domain.placement.topology import ASKED
 from broker.domain.profiles import Placement, Profile
 from broker.domain.states import Isolation
 from broker.models import Offering
@@ -15,6 +16,7 @@ from broker.services.catalogue import profile_of, shape
 from broker.services.placement.cards import Card, Pool
 from broker.services.placement.stock import WALLED, Index, Stock
 
+NEAR = {"": "", "nvlink": " whose cards reach each other by NVLink", "numa": " below one processor"}
 OWN = "SELECT gpu_id, count(*) FROM broker_occupied WHERE mine GROUP BY gpu_id"
 # Read through the view, which tells whose a place is only to its own tenant.
 OCCUPIED = """
@@ -33,6 +35,7 @@ class Wish:
     offering: Offering
     quantity: int = 1
     same_node: bool = False
+    topology: str = ""  # a name of `topology.ASKED`: only cards of one node that are as near to each other
     cluster: str = ""  # the only one it may go to; empty: any
     not_in: frozenset[str] = frozenset()  # clusters, by name
     not_on: frozenset[str] = frozenset()  # nodes
@@ -85,7 +88,7 @@ def seat(wish: Wish, stock: Stock) -> Seating | None:
     for cluster in _clusters(wish, stock):
         index = stock.index(wish.pool, wish.isolation, cluster)
         with index.changed(without=without, along=stock.shared_only_with(index, mine)):
-            seats = _together(index, profile, wish)
+            seats = _together(stock, index, profile, wish)
         if seats is not None:
             return Seating(seats, {each.gpu: stock.cards[each.gpu] for each in seats})
     return None
@@ -100,14 +103,25 @@ def _clusters(wish: Wish, stock: Stock) -> Collection[str]:
     return [name for name in stock.clusters(wish.pool) if name not in wish.not_in]
 
 
-def _together(index: Index, profile: Profile, wish: Wish) -> tuple[Seat, ...] | None:
+def _together(stock: Stock, index: Index, profile: Profile, wish: Wish) -> tuple[Seat, ...] | None:
     if wish.quantity == 1:
         best = index.best.choose(profile)
         return (best,) if best else None
     # Several shares are not sold to one lease.
     if isinstance(index.best, SharePool) or index.best.how_many_fit(profile) < wish.quantity:
         return None
-    return gang_of(index.best, profile, count=wish.quantity, same_node=wish.same_node)
+    links = stock.links({card.node for card in index.cards.values()}) if wish.same_node else {}
+    within = ASKED.get(wish.topology)
+    if within is not None and not any(its.most(its.cards, within) >= wish.quantity for its in links.values()):
+        return None  # no node has them any more, which was not so when it was asked for
+    return gang_of(
+        index.best,
+        profile,
+        count=wish.quantity,
+        same_node=wish.same_node,
+        topologies=links,
+        within=within,
+    )
 
 
 def how_many(offering: Offering, stock: Stock, *, mine: Mapping[str, int], cluster: str = "") -> int:

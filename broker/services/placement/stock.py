@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from broker.domain.placement.engines import Engine
 from broker.domain.placement.pool import CardView, PoolIndex
 from broker.domain.placement.share_pool import SharePool
+from broker.domain.placement.topology import Topology, Wired, wired
 from broker.domain.states import Isolation
 from broker.services.catalogue import spec_of
 from broker.services.placement.cards import Card, Pool
@@ -72,6 +73,7 @@ class Stock:
         self.by_node: defaultdict[str, dict[str, Card]] = defaultdict(dict)
         self.by_pool: defaultdict[Pool, dict[str, Card]] = defaultdict(dict)
         self._in_service: defaultdict[Pool, Counter[str]] = defaultdict(Counter)  # cards by cluster
+        self._links: dict[str, Topology | None] = {}  # by node, once they were asked for
         self._indexes: dict[Kind, Index] = {}
 
     def put(self, cards: Iterable[Card]) -> None:
@@ -83,6 +85,7 @@ class Stock:
             self.cards[card.gpu] = self.by_node[card.node][card.gpu] = card
             self.by_pool[card.pool][card.gpu] = card
             self._in_service[card.pool][card.cluster] += card.sellable
+            self._links.pop(card.node, None)
             self._enter(card)
             nodes.add(card.node)
         self._tell(nodes)
@@ -105,6 +108,16 @@ class Stock:
         counts = self._in_service[pool]
         return sorted((name for name in counts if counts[name]), key=lambda name: (counts[name], name))
 
+    def links(self, nodes: Iterable[str]) -> dict[str, Topology]:
+        """Return how the cards of some nodes reach each other, of those nodes that tell."""
+        return {node: known for node in nodes if (known := self._links_of(node))}
+
+    def _links_of(self, node: str) -> Topology | None:
+        if node not in self._links:
+            cards = sorted(self.by_node[node].values(), key=lambda card: card.index)
+            self._links[node] = wired([Wired(card.gpu, card.fabric, card.numa) for card in cards])
+        return self._links[node]
+
     def shared_only_with(self, index: Index, mine: Mapping[str, int]) -> list[Card]:
         """Return the cards on which nobody is but whoever has so many places on each: they may have more there."""
         if index.isolation in WALLED:
@@ -117,6 +130,7 @@ class Stock:
         card = self.cards.pop(gpu, None)
         if card is not None:
             del self.by_node[card.node][gpu]
+            self._links.pop(card.node, None)
             del self.by_pool[card.pool][gpu]
             self._in_service[card.pool][card.cluster] -= card.sellable
             for index in self._indexes.values():

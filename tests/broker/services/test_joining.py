@@ -216,3 +216,13 @@ def test_who_saw_an_older_version_changes_no_way_in(cluster: Cluster) -> None:
 def test_entrances_are_kept_in_one_way_however_they_were_written(cluster: Cluster) -> None:
     let_in(cluster, replace(WAY, entrances=" ssh,edge , ssh"))
     assert Cluster.objects.get(pk=cluster.pk).entrances == "edge ssh"
+
+
+def test_how_cards_are_linked_is_kept_and_what_nobody_could_mean_is_not(cluster: Cluster) -> None:
+    take(cluster, card(0, fabric="6f3c.1", numa="pci0000:15"), card(1, fabric="a\0b", numa="n" * 65))
+    assert list(Gpu.objects.order_by("index").values_list("fabric", "numa")) == [
+        ("6f3c.1", "pci0000:15"),
+        ("", ""),
+    ]
+    take(cluster, card(0), card(1))
+    assert set(Gpu.objects.values_list("fabric", "numa")) == {("", "")}

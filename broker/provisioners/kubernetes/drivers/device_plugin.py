@@ -11,7 +11,7 @@ from broker.domain.states import Isolation
 from broker.provisioners.kubernetes.drivers import gfd
 from broker.provisioners.kubernetes.drivers.base import Unfit, Wants, profiles_of
 from broker.provisioners.kubernetes.drivers.cutting import cuts_of
-from broker.provisioners.kubernetes.inventory import CardFound, Cut, NodeFound
+from broker.provisioners.kubernetes.inventory import CardFound, Cut, NodeFound, linked
 from broker.provisioners.kubernetes.objects import Node, ResourceSlice
 from broker.provisioners.kubernetes.spec import Ceilings, LeaseSpec, Manifest, SliceSpec
 
@@ -68,7 +68,11 @@ class DevicePluginDriver:
 
     def inventory(self, nodes: Sequence[Node], slices: Sequence[ResourceSlice]) -> list[NodeFound]:
         found = ((node, gfd.read(node.metadata.labels)) for node in nodes)
-        return [self._node(node, labels) for node, labels in found if labels is not None]
+        return [
+            linked(self._node(node, labels), gfd.fabric(node.metadata.labels))
+            for node, labels in found
+            if labels is not None
+        ]
 
     def _node(self, node: Node, found: gfd.Discovered) -> NodeFound:
         name, model = node.metadata.name, gfd.model_of(found, self.models)

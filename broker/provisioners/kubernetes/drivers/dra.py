@@ -11,11 +11,12 @@ from broker.domain.states import Isolation
 from broker.provisioners.kubernetes import labels, names
 from broker.provisioners.kubernetes.drivers import gfd
 from broker.provisioners.kubernetes.drivers.base import Unfit, Wants, profiles_of
-from broker.provisioners.kubernetes.inventory import CardFound, Cut, NodeFound
+from broker.provisioners.kubernetes.inventory import CardFound, Cut, NodeFound, linked
 from broker.provisioners.kubernetes.objects import Device, Node, ResourceSlice
 from broker.provisioners.kubernetes.spec import Ceilings, LeaseSpec, Manifest, SliceSpec
 
 DRIVER = "gpu.nvidia.com"
+ROOT = "resource.kubernetes.io/pcieRoot"  # cards of one root are below one processor
 CARD_CLASS = "gpu.nvidia.com"  # NVIDIA's own, which also stands for nvidia.com/gpu
 PLAIN = re.compile(r"[A-Za-z0-9./+_-]{1,80}", re.ASCII)  # what may stand inside quotes of an expression
 
@@ -58,8 +59,12 @@ class DraDriver:
         for each in slices:
             if each.spec.driver == DRIVER:
                 published[each.spec.node_name] += each.spec.devices
-        named = sorted(node.metadata.name for node in nodes)
-        return [self._node(name, published[name]) for name in named if name in published]
+        labels = {node.metadata.name: node.metadata.labels for node in nodes}
+        return [
+            linked(self._node(name, published[name]), gfd.fabric(labels[name]))
+            for name in sorted(labels)
+            if name in published
+        ]
 
     def _node(self, name: str, devices: list[Device]) -> NodeFound:
         cards, problems = [], []
@@ -75,7 +80,9 @@ class DraDriver:
             cuttable = any(text(each, "parentUUID") == uuid for each in devices)
             cuts = () if cuttable else (Cut(0, model.grid, model.whole.name),)
             isolation = Isolation.HARDWARE if cuttable else Isolation.DEVICE
-            cards.append(CardFound(index, uuid, model.name, isolation, cuts))
+            # Where the scheduler picks the card, nobody can promise which processor it is below.
+            below = "" if self.extended else text(device, ROOT)
+            cards.append(CardFound(index, uuid, model.name, isolation, cuts, numa=below))
         return NodeFound(name, tuple(cards), tuple(problems))
 
 

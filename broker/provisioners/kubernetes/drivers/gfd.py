@@ -80,6 +80,11 @@ def _profile(resource: str) -> str:
     return re.sub(r"(?<=gb)\.", "+", resource.removeprefix("mig-"))
 
 
+def fabric(labels: Mapping[str, str]) -> str:
+    """Return the NVLink domain that all cards of a node are in; empty where its labels name none."""
+    return labels.get(f"{PREFIX}gpu.clique", "")
+
+
 def profile_counts(amounts: Mapping[str, str]) -> dict[str, int]:
     """Return how many slices of each MIG profile a node's `allocatable` holds, replicas left out."""
     return dict(sorted(_slices(amounts, shared=False)))

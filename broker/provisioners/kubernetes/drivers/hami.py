@@ -10,7 +10,7 @@ from broker.domain.gpu_models import GpuModelSpec
 from broker.domain.states import Isolation
 from broker.provisioners.kubernetes.drivers import gfd
 from broker.provisioners.kubernetes.drivers.base import Unfit, Wants
-from broker.provisioners.kubernetes.inventory import CardFound, NodeFound
+from broker.provisioners.kubernetes.inventory import CardFound, NodeFound, linked
 from broker.provisioners.kubernetes.objects import Node, ResourceSlice
 from broker.provisioners.kubernetes.spec import Ceilings, LeaseSpec, Manifest, SliceSpec
 
@@ -27,6 +27,7 @@ class Registered(msgspec.Struct, frozen=True):
     type: str = ""
     devmem: int = 0  # MiB
     health: bool = True
+    numa: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +70,12 @@ class HamiDriver:
             if model is None:
                 problems.append(f"the card {card.id} is a {product}, no model we know; add it to the file")
                 continue
-            cards.append(CardFound(index, card.id, model.name, Isolation.SOFT, (), card.health))
+            below = "" if card.numa is None else str(card.numa)
+            cards.append(CardFound(index, card.id, model.name, Isolation.SOFT, (), card.health, numa=below))
         if not found:
             problems.append("HAMi has registered no card here: look at its device plugin on this node")
-        return NodeFound(node.metadata.name, tuple(cards), tuple(problems))
+        read = NodeFound(node.metadata.name, tuple(cards), tuple(problems))
+        return linked(read, gfd.fabric(node.metadata.labels))
 
 
 def registered(node: Node) -> list[Registered]:

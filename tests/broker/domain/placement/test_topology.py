@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.domain.placement.topology import Link, Links, Topology
+from broker.domain.placement.topology import Link, Links, Topology, Wired, wired
 
 EIGHT = tuple("abcdefgh")
 
@@ -82,3 +82,31 @@ def test_links_that_are_no_matrix_or_differ_by_direction_are_refused() -> None:
         Topology(("a", "b"), ((Link.SWITCH,), (Link.SWITCH,)))
     with pytest.raises(ValueError, match="the same from both"):
         Topology(("a", "b"), ((Link.SWITCH, Link.NUMA), (Link.SYSTEM, Link.SWITCH)))
+
+
+@pytest.mark.parametrize(("within", "most"), [(Link.BRIDGE, 2), (Link.NUMA, 3), (Link.SYSTEM, 5)])
+def test_how_many_of_some_cards_are_near_enough_is_known(within: Link, most: int) -> None:
+    assert BRIDGED.most("abcgh", within) == most
+    assert BRIDGED.most("", within) == 0
+
+
+def test_cards_tell_their_links_by_what_they_have_in_common() -> None:
+    pairs = [Wired(gpu, f"bridge {n // 2}", f"processor {n // 4}") for n, gpu in enumerate(EIGHT)]
+    assert wired(pairs) == Topology(
+        EIGHT,
+        tuple(
+            tuple(Link.BRIDGE if a == b else pairs_on_two_processors(a, b) for b in range(8))
+            for a in range(8)
+        ),
+    )
+    switched = wired([Wired(gpu, "fabric", "") for gpu in EIGHT])
+    assert switched
+    assert switched.together("abc", 2) == (Link.SWITCH, ("a", "b"))
+    alone = wired([Wired("a", "", "0"), Wired("b", "", "")])
+    assert alone
+    assert alone.together("ab", 2) == (Link.SYSTEM, ("a", "b"))
+
+
+def test_cards_that_say_nothing_of_themselves_have_no_links() -> None:
+    assert wired([Wired(gpu, "", "") for gpu in EIGHT]) is None
+    assert wired([]) is None

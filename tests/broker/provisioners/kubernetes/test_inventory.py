@@ -348,3 +348,35 @@ def test_what_hami_writes_otherwise_is_no_card(text: str) -> None:
 def test_the_whole_file_of_models_is_found_by_its_own_names() -> None:
     for model in MODELS:
         assert model_named(MODELS, model.name) is model
+
+
+def test_cards_of_a_node_with_a_clique_reach_each_other_by_nvlink() -> None:
+    labels = gpu("NVIDIA-H100-80GB-HBM3", 2, 81559, gpu_clique="6f3c.1")
+    assert [card.fabric for card in read(labels, {"nvidia.com/gpu": "2"}).cards] == ["6f3c.1"] * 2
+    assert [
+        card.fabric for card in read(gpu("NVIDIA-H100-80GB-HBM3", 1, 81559), {"nvidia.com/gpu": "1"}).cards
+    ] == [""]
+
+
+@pytest.mark.parametrize(("extended", "numa"), [(False, "pci0000:15"), (True, "")])
+def test_the_root_of_a_card_is_told_where_the_claim_names_the_card(extended: bool, numa: str) -> None:
+    """A scheduler that picks the card itself knows nothing of who asked for which."""
+    attributes = {
+        "type": {"string": "gpu"},
+        "uuid": {"string": "GPU-a"},
+        "productName": {"string": "NVIDIA H100 80GB HBM3"},
+        "resource.kubernetes.io/pcieRoot": {"string": "pci0000:15"},
+    }
+    device = {"name": "gpu-0", "attributes": attributes, "capacity": {"memory": {"value": "81559Mi"}}}
+    (found,) = DraDriver(MODELS, extended).inventory([node({"gpu.clique": "c.0"})], [published(device)])
+    assert [(card.numa, card.fabric) for card in found.cards] == [(numa, "c.0")]
+
+
+@pytest.mark.parametrize(("told", "numa"), [({"numa": 1}, "1"), ({"numa": 0}, "0"), ({}, "")])
+def test_hami_tells_below_which_processor_a_card_is(told: dict[str, int], numa: str) -> None:
+    card = {"id": "GPU-a", "devmem": 81559, "type": "NVIDIA-NVIDIA H100 80GB HBM3", **told}
+    labelled = node(
+        gpu("NVIDIA-H100-80GB-HBM3", 1, 81559), annotations={REGISTER: msgspec.json.encode([card]).decode()}
+    )
+    (found,) = HamiDriver(MODELS).inventory([labelled], [])
+    assert [card.numa for card in found.cards] == [numa]
