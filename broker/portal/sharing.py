@@ -3,8 +3,8 @@
 from django.http import HttpResponse
 from django.urls import reverse
 
-from broker.portal.layouts import ASKS, cluster_or_missing
-from broker.portal.operations import OpsRequest, Step, ask, page
+from broker.portal.layouts import cluster_or_missing
+from broker.portal.operations import ASKS, OpsRequest, Step, ask, page
 from broker.services import sharing
 from broker.services.leases import evicting
 
