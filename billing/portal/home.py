@@ -17,9 +17,11 @@ from billing.portal.pages import PageRequest, may, page
 from billing.portal.rows import SOON, Row, loaded, rows
 from billing.portal.suggestions import instead
 from broker.domain.states import LeaseState
+from broker.services.leases import allowing
 from tenants.models import ApiToken, Member
 
 SHOWN = 20
+MOVES = 5  # told of at once
 S = LeaseState
 
 
@@ -43,6 +45,7 @@ def home(request: PageRequest) -> HttpResponse:
         "hidden": sum(n for (_, mine), n in counts.items() if mine or whose == "all") - len(shown),
         "states": states,
         "soon": soonest(shown),
+        "moves": list(allowing.moves_ahead(listed)[:MOVES]),
         "waiting": waiting,
         "also_waiting": queued - 1,
         "instead": next(iter(instead(request, waiting)), []),

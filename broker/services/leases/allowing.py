@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, QuerySet
 
 from broker.domain.moves import BEGUN, PROMISED
 from broker.models import Lease, Move
@@ -60,5 +60,18 @@ def open_moves(leases: Iterable[Lease]) -> dict[str, Move]:
     movable = [lease.pk for lease in leases if lease.movable]
     if not movable:
         return {}
-    states = [state.value for state in PROMISED]
-    return {move.lease_id: move for move in Move.objects.filter(lease__in=movable, state__in=states)}
+    return {move.lease_id: move for move in _promised().filter(lease__in=movable)}
+
+
+def moves_ahead(leases: QuerySet[Lease]) -> QuerySet[Move]:
+    """Return the moves that tenants of these were told of, the first to begin first."""
+    return (
+        _promised()
+        .filter(lease__in=leases.filter(movable=True))
+        .select_related("lease")
+        .order_by("not_before", "id")
+    )
+
+
+def _promised() -> QuerySet[Move]:
+    return Move.objects.filter(state__in=[state.value for state in PROMISED])

@@ -57,7 +57,9 @@ def test_a_tenant_is_told_before_and_charged_for_nothing_between(desk: Desk) -> 
     shown = desk.read(f"/leases/{lease.pk}/")
     assert "It will be moved to another card, not before" in shown
     assert "Not a second is charged between" in shown
-    assert "will be moved to another card, not before" in desk.read("/")
+    at_home = desk.read("/")
+    assert "will be moved to another card, not before" in at_home
+    assert f"Moved to another card: {lease.name} not before" in at_home
     desk.life.go(NOTICE_S)
     while fresh(lease).state != "stopping":
         desk.life.run(1)
@@ -65,6 +67,7 @@ def test_a_tenant_is_told_before_and_charged_for_nothing_between(desk: Desk) -> 
     assert "It is being moved to another card." in shown
     assert "Now its program is being stopped Placed on the card that is held for it Active" in shown
     assert "Kept" not in shown
+    assert f"Moved to another card: {lease.name} just now" in desk.read("/")
     desk.life.go(60)
     assert fresh(lease).generation == lease.generation + 1
     shown = desk.read(f"/leases/{lease.pk}/")
