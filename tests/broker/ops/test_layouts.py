@@ -8,18 +8,10 @@ from broker.models import Cluster, Gpu, LayoutChange, Node
 from broker.services.fleet import cards
 from broker.services.fleet.needs import _nodes
 from broker.services.fleet.uses import Use
-from tenants.models import AuditEvent, User
+from tenants.models import AuditEvent
 from tenants.services.walls import as_staff
 from tests.broker.services.layouts import Driver, ail, fixed, proposed
 from tests.world import Home, Life, home, offering
-
-
-@pytest.fixture
-def operator(db: None, settings: object) -> Client:
-    settings.OPERATORS_NEED_MFA = False  # type: ignore[attr-defined]
-    client = Client()
-    client.force_login(User.objects.create_user("operator@example.org", is_staff=True))
-    return client
 
 
 @pytest.fixture

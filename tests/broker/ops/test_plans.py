@@ -4,18 +4,10 @@ import pytest
 from django.test import Client
 
 from broker.models import Cluster, MovePlan
-from tenants.models import AuditEvent, User
+from tenants.models import AuditEvent
 from tenants.services.walls import as_staff
 from tests.broker.services.movers import NOTICE_S, apart, moves, no_contradiction
 from tests.world import Home, Life, cards, home
-
-
-@pytest.fixture
-def operator(db: None, settings: object) -> Client:
-    settings.OPERATORS_NEED_MFA = False  # type: ignore[attr-defined]
-    client = Client()
-    client.force_login(User.objects.create_user("operator@example.org", is_staff=True))
-    return client
 
 
 @pytest.fixture

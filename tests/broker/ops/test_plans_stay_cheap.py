@@ -7,19 +7,10 @@ from django.test.utils import CaptureQueriesContext
 
 from broker.models import Gpu, Lease, Move, MoveEntry, MovePlan
 from broker.services.moving.choosing import MOST_MOVES
-from tenants.models import User
 from tenants.services.walls import as_staff, as_tenant
 from tests.world import Home, Life, cards, home, offering
 
 STEPS_OF_A_MOVE = 4  # planned, noticed, moving, done
-
-
-@pytest.fixture
-def operator(db: None, settings: object) -> Client:
-    settings.OPERATORS_NEED_MFA = False  # type: ignore[attr-defined]
-    client = Client()
-    client.force_login(User.objects.create_user("operator@example.org", is_staff=True))
-    return client
 
 
 def a_plan(life: Life, lease: Lease, *, moves: int) -> MovePlan:

@@ -9,21 +9,13 @@ from django.test import Client
 from broker.domain.states import Isolation, LeaseState
 from broker.models import Cluster, Offering
 from broker.services import catalogue, joining, sharing
-from tenants.models import AuditEvent, User
+from tenants.models import AuditEvent
 from tenants.services.walls import as_staff
 from tests import world
 from tests.broker.services.test_joining import KUBECONFIG
 from tests.world import NOW, OPERATOR, Home, Life
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def operator(settings: Any) -> Client:
-    settings.OPERATORS_NEED_MFA = False
-    client = Client()
-    client.force_login(User.objects.create_user("operator@example.org", is_staff=True))
-    return client
 
 
 def trail() -> list[tuple[str, dict[str, Any]]]:

@@ -1,9 +1,7 @@
 """What operators are told of clusters that are frozen, silent, followed by nobody or full of strangers."""
 
 from datetime import timedelta
-from typing import Any
 
-import pytest
 from django.test import Client
 from django.urls import reverse
 
@@ -13,17 +11,8 @@ from broker.services.fleet import troubled
 from broker.services.fleet.needs import Kind, Need
 from broker.services.volumes import keeping
 from config import metrics
-from tenants.models import User
 from tenants.services.walls import as_staff, as_tenant
 from tests.world import Life, cards, home
-
-
-@pytest.fixture
-def operator(life: Life, settings: Any) -> Client:
-    settings.OPERATORS_NEED_MFA = False
-    client = Client()
-    client.force_login(User.objects.create_user("operator@example.org", is_staff=True))
-    return client
 
 
 def look(life: Life) -> list[Need]:
