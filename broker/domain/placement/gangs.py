@@ -1,6 +1,5 @@
 """Where a lease goes: one seat, or the seats of a gang, on cards that the caller may use."""
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 from broker.domain.gpu_models import GpuModelSpec
@@ -79,19 +78,6 @@ def _anywhere(pool: PoolIndex, profile: Profile, count: int) -> tuple[Seat, ...]
         for seat in reversed(seats):
             pool.release(seat, profile)
     return tuple(seats) if len(seats) == count else None
-
-
-def vet(
-    cards: Iterable[CardView], profile: Profile, model: GpuModelSpec, *, count: int, same_node: bool
-) -> None:
-    """Raise ValueError for a gang that would not fit if every card were free."""
-    together: defaultdict[str, list[CardView]] = defaultdict(list)
-    for card in cards:
-        together[card.node if same_node else ""].append(CardView(card.gpu, card.node, layout=card.layout))
-    most = max((how_many_fit(each, profile, model) for each in together.values()), default=0)
-    if count > most:
-        where = "the largest node" if same_node else "the pool"
-        raise ValueError(f"a gang of {count} {profile.name} is larger than {where}, which holds {most}")
 
 
 def _must_be_linked(

@@ -3,12 +3,12 @@ from dataclasses import replace
 import pytest
 
 from broker.domain.geometry import EMPTY, Geometry, Held
-from broker.domain.placement.gangs import choose_gang, gang_of, vet
+from broker.domain.placement.gangs import choose_gang, gang_of
 from broker.domain.placement.pool import CardView, PoolIndex, Seat
 from broker.domain.placement.topology import Link, Topology
 from broker.domain.profiles import Placement, Profile, shares
 from broker.domain.states import Isolation
-from tests.broker.domain.fleet import A30, FOUR, H100, ONE, SEVEN, THREE, TWO
+from tests.broker.domain.fleet import A30, H100, ONE, SEVEN, THREE, TWO
 
 CARD = H100.whole
 WAYS = {True: Link.BRIDGE, False: Link.NUMA}
@@ -101,20 +101,6 @@ def test_a_gang_starts_whole_or_not_at_all_and_choosing_it_changes_nothing() -> 
     assert choose_gang([card], crossing, H100, count=2, same_node=True) is None
     assert gang_of(pool, ONE, count=1, same_node=False) == (pool.choose(ONE),)
     assert pool.card("a") == card
-
-
-def test_a_gang_larger_than_all_cards_or_the_largest_node_is_refused() -> None:
-    cards = [*node("a", (0, SEVEN)), *node("b")]
-    vet(cards, CARD, H100, count=8, same_node=False)
-    vet(cards, THREE, H100, count=8, same_node=True)
-    with pytest.raises(ValueError, match="a gang of 9 card is larger than the pool, which holds 8"):
-        vet(cards, CARD, H100, count=9, same_node=False)
-    with pytest.raises(
-        ValueError, match=r"a gang of 5 4g\.40gb is larger than the largest node, which holds 4"
-    ):
-        vet(cards, FOUR, H100, count=5, same_node=True)
-    with pytest.raises(ValueError, match="larger than the pool, which holds 0"):
-        vet([], FOUR, H100, count=1, same_node=False)
 
 
 def test_a_gang_chosen_in_a_pool_that_lived_is_the_one_chosen_from_its_cards() -> None:
