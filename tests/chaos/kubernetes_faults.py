@@ -13,6 +13,8 @@ Step = Callable[[World], None]
 IMAGE = "registry.example/acts:"
 SCRIPTS = ("hang-0s", "hang-0s", "hang-0s", "hang-1s", "pull-1s", "oom-3s", "never-pulls")
 JSON = "application/json"
+# A long pause is kept by all that work on the cluster: often asked for, nothing would live but pauses.
+PAUSES_S, HOW_OFTEN = ("0", "1", "30"), (48, 48, 4)
 
 
 def asks(world: World) -> None:
@@ -45,7 +47,8 @@ def conflict(world: World) -> None:
 
 def busy(world: World) -> None:
     status = world.chance.choice((429, 503))
-    world.proxy.fails(".*", status, headers={"Retry-After": world.chance.choice(("0", "1", "30"))})
+    (pause,) = world.chance.choices(PAUSES_S, HOW_OFTEN)
+    world.proxy.fails(".*", status, headers={"Retry-After": pause})
 
 
 def over_quota(world: World) -> None:

@@ -6,7 +6,9 @@ that stood still for those hours: its nodes are heard from now, what ran before 
 """
 
 import re
+import time
 from bisect import bisect_right
+from collections import deque
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler
@@ -14,12 +16,13 @@ from typing import Any
 
 import urllib3
 
-from tests.cluster.proxy import Proxy
+from tests.cluster.proxy import Fault, Proxy
 from tests.controlplane.plane import ControlPlane
 
 # Until when a lease is paid we write and read ourselves, and nobody else.
 MOMENT = re.compile(rb'(?<!paid-until":)"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)((?:\.\d+)?Z)"')
 WRITTEN = "%Y-%m-%dT%H:%M:%S"
+LASTS_S = 5.0
 BYTES, LONG_AGO = 2**16, datetime.min.replace(tzinfo=UTC)
 
 
@@ -73,6 +76,18 @@ class Later(Proxy):
     def __init__(self, plane: ControlPlane, jumps: Jumps) -> None:
         super().__init__(plane)
         self.jumps, self.is_cut = jumps, False
+        self._planned: deque[tuple[float, Fault]] = deque()
+
+    def fails(self, what: str, status: int = 0, **more: Any) -> Fault:
+        """Plan a fault for now: what nobody ran into within a few seconds is over.
+
+        Else all that was planned while a server wanted to be left alone would come at once after it.
+        """
+        moment, fault = time.monotonic(), super().fails(what, status, **more)
+        self._planned.append((moment, fault))
+        while self._planned[0][0] < moment - LASTS_S:
+            self._planned.popleft()[1].times = 0
+        return fault
 
     def _serve(self, door: BaseHTTPRequestHandler) -> None:
         if self.is_cut:

@@ -12,7 +12,7 @@ from broker.services.leases import ending
 from tenants.services.walls import as_tenant
 from tests.chaos import kubernetes_checks as checks
 from tests.chaos import kubernetes_keeping as keeping
-from tests.chaos.kubernetes import live
+from tests.chaos.kubernetes import Report, live
 from tests.chaos.kubernetes_faults import STEPS, server_dies
 from tests.chaos.kubernetes_world import IMAGE_THAT_RUNS, World
 from tests.controlplane.fixtures import OwnControlPlane
@@ -32,6 +32,11 @@ def test_two_hundred_random_steps_leave_nothing_and_lose_nothing(own_control_pla
     assert report.steps == 200
     assert sum(report.leases.values()) > 5
     assert len(report.done) > 10
+
+
+def test_a_life_in_which_hardly_anything_ran_proves_nothing() -> None:
+    assert Report(SEED, steps=1000, became_active=10).is_clean
+    assert not Report(SEED, steps=1000, became_active=9).is_clean
 
 
 def test_every_fault_is_drawn_in_ten_thousand_steps() -> None:

@@ -1,8 +1,13 @@
 """Our clock and a cluster's that is behind it: each moment has one place in both."""
 
+from collections import deque
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 
-from tests.chaos.kubernetes_time import Jumps, translated
+import pytest
+
+from tests.chaos import kubernetes_time
+from tests.chaos.kubernetes_time import Jumps, Later, translated
 
 HOUR = timedelta(hours=1)
 
@@ -28,3 +33,11 @@ def test_what_was_before_within_and_after_a_jump_was_really_when_it_was() -> Non
     assert jumps.latest(before) < before - HOUR
     jumps.jump(HOUR)
     assert jumps.real(after) == after - HOUR
+
+
+def test_a_fault_that_nobody_ran_into_for_some_seconds_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    way, moments = Later.__new__(Later), iter((0.0, 4.0, 6.0))
+    way.faults, way._planned = [], deque()
+    monkeypatch.setattr(kubernetes_time, "time", SimpleNamespace(monotonic=lambda: next(moments)))
+    planned = [way.fails(".*", 429) for _ in range(3)]
+    assert [fault.times for fault in planned] == [0, 1, 1]
