@@ -10,6 +10,7 @@ from pathlib import Path
 
 BOTH = "tests/cluster/behaviours"
 TROUBLES, LOSSES, PROGRAMS = (f"{BOTH}/test_{name}.py" for name in ("troubles", "losses", "programs"))
+MOVES = f"{BOTH}/test_moves.py"
 ON_THE_WAY, KILLED = "tests/cluster/test_faults_on_the_way.py", "tests/cluster/test_faults.py"
 NEIGHBOURS, CUTTING = "tests/cluster/test_neighbours.py", "tests/cluster/test_cutting_nodes.py"
 REFLECTOR, TRANSPORT = (
@@ -161,6 +162,7 @@ FAULTS: dict[str, Fault] = {
     ),
     "worker or agent killed between any two calls": both(
         f"{TROUBLES}::test_a_worker_that_dies_leaves_its_lease_to_the_next",
+        f"{MOVES}::test_a_worker_killed_before_and_after_every_step_of_a_move_harms_nobody",
         real=f"{ON_THE_WAY}::test_a_worker_killed_between_any_two_calls_leaves_one_lease_and_then_none",
         why="On the simulated fleet a step is one call; on a real one a worker is killed before and after each.",
     ),
@@ -177,6 +179,7 @@ FAULTS: dict[str, Fault] = {
         f"{LOSSES}::test_a_node_lost_for_a_moment_costs_nobody_a_lease",
         f"{LOSSES}::test_a_lost_node_that_is_back_is_sold_again",
         f"{LOSSES}::test_a_node_under_repair_that_reboots_is_not_sold_before_somebody_says_so",
+        f"{MOVES}::test_a_lease_whose_next_node_is_lost_on_the_way_starts_again_where_it_was",
         simulated=f"{SERVICES}/test_sightings.py::test_a_silent_node_is_lost_and_sold_again_once_it_is_heard_and_clean",
         real="tests/cluster/test_agent.py::test_a_lost_node_is_taken_out_and_comes_back_when_nothing_old_runs_there",
         why="That an agent hears of it by its watch is tried with a real agent.",
