@@ -1,6 +1,5 @@
 """How the cards of a node reach each other, and which of the free ones belong together best."""
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
@@ -66,14 +65,24 @@ def wired(cards: Sequence[Wired]) -> Topology | None:
     """Return the links of a node by what its cards say of themselves, or None where they say nothing."""
     if not any(card.fabric or card.numa for card in cards):
         return None
-    domains = Counter(card.fabric for card in cards if card.fabric)
+    fabrics, numas = _alike([card.fabric for card in cards]), _alike([card.numa for card in cards])
+    return Topology(tuple(card.gpu for card in cards), _links(fabrics, numas))
 
-    def link(a: Wired, b: Wired) -> Link:
-        if a.fabric and a.fabric == b.fabric:
-            return Link.BRIDGE if domains[a.fabric] == 2 else Link.SWITCH
-        return Link.NUMA if a.numa and a.numa == b.numa else Link.SYSTEM
 
-    return Topology(tuple(card.gpu for card in cards), tuple(tuple(link(a, b) for b in cards) for a in cards))
+def _alike(names: Sequence[str]) -> tuple[int, ...]:
+    """Return for each name where it stands first, -1 for none: nodes of one make are equal then."""
+    return tuple(names.index(name) if name else -1 for name in names)
+
+
+@lru_cache(maxsize=4096)
+def _links(fabrics: tuple[int, ...], numas: tuple[int, ...]) -> Links:
+    def link(a: int, b: int) -> Link:
+        if fabrics[a] == fabrics[b] != -1:
+            return Link.BRIDGE if fabrics.count(fabrics[a]) == 2 else Link.SWITCH
+        return Link.NUMA if numas[a] == numas[b] != -1 else Link.SYSTEM
+
+    every = range(len(fabrics))
+    return tuple(tuple(link(a, b) for b in every) for a in every)
 
 
 @lru_cache(maxsize=4096)
