@@ -26,6 +26,7 @@ WITH charged AS (
     LEFT JOIN silent ON silent.lease_id = l.id
    WHERE l.state = 'active' AND l.at < %(until)s
      AND (%(leases)s::text[] IS NULL OR l.id = ANY(%(leases)s::text[]))
+  OFFSET 0  -- so that its end is worked out once
 ), uncharged AS MATERIALIZED (
   SELECT * FROM running WHERE e > s AND e > %(since)s
    UNION ALL
