@@ -30,7 +30,9 @@ class Migration(migrations.Migration):
 
     operations = [
         *(
-            migrations.AddField(model, name, models.CharField(blank=True, default="", max_length=length))
+            migrations.AddField(
+                model, name, models.CharField(blank=True, db_default="", default="", max_length=length)
+            )
             for model in ("serviceaccount", "apitoken")
             for name, length in (("made_by", 40), ("made_by_label", 254))
         ),

@@ -44,8 +44,9 @@ class ServiceAccount(TenantOwned):
     name = models.CharField(max_length=120)
     role = models.CharField(max_length=10, choices=ROLE_CHOICES)
     created_at = models.DateTimeField()
-    made_by = models.CharField(max_length=ID_LENGTH, blank=True, default="")  # an actor's id, as in the trail
-    made_by_label = models.CharField(max_length=254, blank=True, default="")
+    # An actor's id, as in the trail.
+    made_by = models.CharField(max_length=ID_LENGTH, blank=True, default="", db_default="")
+    made_by_label = models.CharField(max_length=254, blank=True, default="", db_default="")
     closed_at = models.DateTimeField(null=True)
     version = models.PositiveIntegerField(default=1)
 

@@ -22,8 +22,9 @@ class ApiToken(TenantOwned):
     prefix = models.CharField(max_length=16, unique=True)
     digest = models.CharField(max_length=64)
     scopes = ArrayField(models.CharField(max_length=40))
-    made_by = models.CharField(max_length=ID_LENGTH, blank=True, default="")  # an actor's id, as in the trail
-    made_by_label = models.CharField(max_length=254, blank=True, default="")
+    # An actor's id, as in the trail.
+    made_by = models.CharField(max_length=ID_LENGTH, blank=True, default="", db_default="")
+    made_by_label = models.CharField(max_length=254, blank=True, default="", db_default="")
     created_at = models.DateTimeField()
     expires_at = models.DateTimeField()
     last_used_at = models.DateTimeField(null=True)
