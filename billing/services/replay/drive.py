@@ -36,6 +36,7 @@ class Run:
     now: datetime = BEGIN
     _moments: list[tuple[datetime, int, Act]] = field(default_factory=list)
     _order: int = 0
+    _months: int = 0  # so many ends of months are planned
     _runs_s: dict[str, int] = field(default_factory=dict)  # of leases that are not active yet
 
     def live(self, requests: Sequence[Request]) -> datetime:
@@ -45,15 +46,22 @@ class Run:
             project = self.world.projects[int(chance.uniform(0, len(self.world.projects)))]
             self.at(BEGIN + timedelta(seconds=each.arrives), partial(self._ask, each, project))
         last = BEGIN + timedelta(seconds=max(each.arrives + each.runs_s for each in requests))
-        for month_end in month_ends(BEGIN, last):
-            self.at(month_end, self.at_month_end)
+        self._go_on_until(last)
         # How long a call took is told by the clock too: in virtual time it takes none.
         with doorbell.heard_by(self._hear), clock.standing_at(BEGIN) as virtual:
             while self._moments:
                 virtual.at, _, act = heapq.heappop(self._moments)
                 self.now = virtual.at
+                self._go_on_until(self.now)  # who waited long runs on after the trace has ended
                 act(self.now)
         return self.now
+
+    def _go_on_until(self, moment: datetime) -> None:
+        """Let months end until after a moment."""
+        ends = month_ends(BEGIN, moment)
+        for month_end in ends[self._months :]:
+            self.at(month_end, self.at_month_end)
+        self._months = max(self._months, len(ends))
 
     def at(self, moment: datetime, act: Act) -> None:
         """Let something happen at a moment, after whatever was planned for it before."""

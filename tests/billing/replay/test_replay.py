@@ -70,6 +70,15 @@ def test_months_are_closed_as_time_passes_and_hold_all_the_revenue(tmp_path: Pat
     assert "Every GPU-second of the fleet" in (tmp_path / "out" / "replay.html").read_text()
 
 
+def test_who_waited_beyond_the_months_of_the_trace_is_charged_to_the_end(tmp_path: Path) -> None:
+    long = 20 * 86_400
+    trace = HEAD + "".join(f"0,0,{long},1,1000\n" for _ in range(4))
+    report = replay(tmp_path, trace, fleet="1xH100-80GB", tenants=1)
+    assert report["longest_wait_s"] == 3 * long
+    assert report["charged_minus_active_seconds"] == 0
+    assert {row["month"] for row in report["months"]} == {"2026-01", "2026-02", "2026-03"}
+
+
 def test_the_same_seed_gives_the_same_report_byte_for_byte(tmp_path: Path) -> None:
     reports = []
     for name in ("one", "two"):
