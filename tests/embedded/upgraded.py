@@ -9,9 +9,11 @@ from django.core.management import call_command  # noqa: E402
 from broker.models import Allocation, Lease, Offering, Transition  # noqa: E402
 from broker.services import capacity, proofs  # noqa: E402
 from ports import clock  # noqa: E402
+from tenants.models import ApiToken  # noqa: E402
 from tenants.services.walls import as_staff  # noqa: E402
 
-OLDER = "0018"  # of broker, before placement read what changed and before leases were moved
+# Before placement read what changed, before leases were moved, and before it was known who made a token.
+OLDER = (("broker", "0018"), ("tenants", "0007"))
 
 
 def told() -> dict[str, list[object]]:
@@ -27,6 +29,7 @@ def told() -> dict[str, list[object]]:
             "ledger": list(
                 Transition.objects.order_by("lease_id", "seq").values_list("lease_id", "seq", "at", "after")
             ),
+            "makers": list(ApiToken.objects.order_by("pk").values_list("pk", "made_by", "made_by_label")),
             "free": sorted(capacity.availability(Offering.objects.all()).items()),
         }
 
@@ -36,7 +39,8 @@ def main() -> None:
     call_command("seed")
     before = told()
     assert all(before.values()), "nothing was there to be upgraded"
-    call_command("migrate", "broker", OLDER, database="owner", interactive=False, verbosity=0)
+    for floor, number in OLDER:
+        call_command("migrate", floor, number, database="owner", interactive=False, verbosity=0)
     call_command("migrate", database="owner", interactive=False, verbosity=0)
     after = told()
     assert after == before, [name for name in before if after[name] != before[name]]
