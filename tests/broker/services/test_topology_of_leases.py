@@ -4,11 +4,13 @@ from typing import Any
 
 import pytest
 
+from broker.domain.placement.topology import Link
 from broker.domain.states import LeaseState
 from broker.models import Gpu, Health, Lease
 from broker.services import capacity
 from broker.services.inventory import Rack, set_health
 from broker.services.leases.request import PlacementImpossible
+from broker.services.placement.engine import Keeper
 from tenants.services.refusals import Invalid
 from tenants.services.walls import as_tenant
 from tests.world import MODEL, OPERATOR, REGION, Home, Life, fleet, fresh, held, home, offering
@@ -141,3 +143,15 @@ def test_what_could_ever_be_had_counts_the_cards_of_a_node_that_are_near(life: L
         capacity.could_ever_fit(card, quantity=4, same_node=True, topology="numa", in_service=True),
         capacity.could_ever_fit(card, quantity=4, same_node=True, topology="nvlink", in_service=True),
     ) == (3, 2)
+
+
+def test_links_are_worked_out_once_and_again_when_a_card_says_otherwise(life: Life, kestrel: Home) -> None:
+    keeper = Keeper()
+    with keeper.up_to_date() as stock:
+        (node,) = stock.by_node
+        known = stock.links([node])[node]
+        assert stock.links([node])[node] is known
+        assert known.most(known.cards, Link.BRIDGE) == 2
+    Gpu.objects.update(fabric="0")
+    with keeper.up_to_date() as stock:
+        assert stock.links([node])[node].most(known.cards, Link.BRIDGE) == 8
