@@ -5,7 +5,6 @@ from django.test import Client
 
 from broker.models import MovePlan
 from tests.broker.ops.test_plans import kestrel as kestrel
-from tests.broker.ops.test_plans import operator as operator
 from tests.broker.ops.test_plans import plan
 from tests.world import Home, Life
 
