@@ -39,6 +39,10 @@ IMAGES = ("", "", "", "slow/image", "refuse/image")
 class Sim:
     """One world, one seed."""
 
+    profiles: tuple[str, ...] = PROFILES
+    lasts = (60, 900)  # seconds that are asked for
+    moves = False  # whether tenants let their leases be moved
+
     def __init__(self, seed: int, clock: SetClock) -> None:
         self.chance, self.clock = Chance(seed), clock
         self.faults = Faults(self.chance)
@@ -53,7 +57,7 @@ class Sim:
         for each in self.homes:
             each.quota(QuotaKind.GPU_SECONDS, 10**12)
         self.projects = {each: (each.project, each.child("team")) for each in self.homes}
-        self.offerings = {name: offering(name) for name in set(PROFILES)}
+        self.offerings = {name: offering(name) for name in set(self.profiles)}
         acts: list[tuple[int, Callable[[], None]]] = [
             (10, self.ask),
             (40, self.take_a_hint),
@@ -121,15 +125,16 @@ class Sim:
 
     def ask(self) -> None:
         owner = self.homes[int(self.chance.uniform(0, 2))]
-        profile = str(self.pick(PROFILES))
+        profile = str(self.pick(self.profiles))
         wanted = Wanted(
             offering_id=self.offerings[profile].pk,
             name=f"job-{len(self.acknowledged)}",
-            max_duration_s=int(self.chance.uniform(60, 900)),
+            max_duration_s=int(self.chance.uniform(*self.lasts)),
             quantity=2 if self.chance.below(0.2) else 1,
             same_node=self.chance.below(0.5),
             image=str(self.pick(IMAGES)),
             end_date=self.clock.at + timedelta(seconds=120) if self.chance.below(0.1) else None,
+            movable=self.moves and self.chance.below(0.8),
         )
         with as_tenant(owner.tenant.pk):
             project = self.projects[owner][self.chance.below(0.5)]

@@ -5,8 +5,9 @@ from datetime import datetime, timedelta
 
 from broker.domain.geometry import Geometry, Held, faults
 from broker.domain.lifecycle import HOLDS_CAPACITY, may_become
+from broker.domain.moves import BEGUN
 from broker.domain.states import Isolation, LeaseState
-from broker.models import Allocation, Lease, SimulatedPod, Transition
+from broker.models import Allocation, Lease, Move, SimulatedPod, Transition
 from broker.provisioners.base import order_name
 from broker.services.catalogue import spec_of
 from tenants.models import Quota, QuotaKind
@@ -35,10 +36,14 @@ class Watch:
             leases = {lease.pk: lease for lease in Lease.objects.select_related("offering", "project")}
             held = list(Allocation.objects.filter(released_at=None))
             limits = list(Quota.objects.all())
+            moves = list(Move.objects.values_list("lease_id", "state"))
             news = list(Transition.objects.filter(position__gt=self.position).order_by("position"))
         self._ledger(news, leases)
         self._places(leases, held)
-        self._pods(leases)
+        self._beside(leases, [each.lease_id for each in held if each.for_move], moves)
+        # A place that a lease left in the middle of a move is taken until it is proven that nothing is left there.
+        moved = {pk for pk, _ in moves}
+        self._pods(leases, [each for each in held if each.leaving_since and each.lease_id in moved])
         self._quotas(leases, limits)
         self._looks(leases, now)
 
@@ -67,6 +72,8 @@ class Watch:
         for each in held:
             profile = spec.profile(each.profile, Isolation(each.isolation))
             cards[each.gpu_id].add(Held(profile.placed_at(each.placement.lower), profile))
+            if each.for_move:
+                continue  # held beside the one that its lease is at
             if each.leaving_since is not None:
                 continue  # its lease went on without it; nobody else may have it yet
             count[each.lease_id] += 1
@@ -77,7 +84,15 @@ class Watch:
             wanted = lease.quantity if lease.state in HOLDING else 0
             assert count[lease.pk] == wanted, f"{lease.pk} is {lease.state} and holds {count[lease.pk]}"
 
-    def _pods(self, leases: dict[str, Lease]) -> None:
+    def _beside(self, leases: dict[str, Lease], beside: list[str], moves: list[tuple[str, str]]) -> None:
+        """A second place is held by whoever is on the way, and by nobody who is charged or over."""
+        moving = {pk for pk, state in moves if state in BEGUN}
+        for pk, count in Counter(beside).items():
+            assert count == 1, f"{pk} holds {count} places for one move"
+            assert pk in moving, f"{pk} holds a second place and is not being moved"
+            assert leases[pk].state not in ("active", "stopped", "released"), f"{pk} is {leases[pk].state}"
+
+    def _pods(self, leases: dict[str, Lease], left: list[Allocation]) -> None:
         running = Counter(
             name.rpartition("-g")[0]
             for name in SimulatedPod.objects.filter(gone_at=None).values_list("name", flat=True)
@@ -85,6 +100,7 @@ class Watch:
         twice = [name for name, times in running.items() if times > 1]
         assert not twice, f"runs twice at once: {twice}"
         held = {order_name(lease.pk, lease.generation) for lease in leases.values() if lease.state in HOLDING}
+        held |= {order_name(each.lease_id, each.generation) for each in left}
         untold = set(SimulatedPod.objects.filter(gone_at=None, name__in=self.known - held))
         assert not untold, f"no lease accounts for {untold}, and who made them told them not to go"
 
