@@ -87,7 +87,8 @@ def _may_change(node: NodeNow, rules: Rules) -> bool:
 
 
 def _least(filling: Filling, rules: Rules) -> int:
-    return filling.card_worth * rules.least_gain_milli
+    # Never nothing: what is served rises with every plan, and so planning again and again comes to rest.
+    return max(filling.card_worth * rules.least_gain_milli, 1)
 
 
 def _spread(pool: _Pool, wanted: Iterable[Cut], now: Iterable[Cut]) -> tuple[NodePlan, ...]:

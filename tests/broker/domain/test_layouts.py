@@ -122,6 +122,21 @@ def test_nothing_is_changed_for_less_than_a_slice() -> None:
     assert dict(only.cuts) == {0: THREES}
 
 
+def test_no_node_is_changed_for_nothing_whatever_the_rules_ask_for() -> None:
+    """Else planning again and again need not come to rest."""
+    cuts = (
+        ["1g.20gb"] * 2 + ["2g.20gb"] * 2,
+        ["1g.10gb"] * 2 + ["1g.20gb"] * 2 + ["2g.20gb"],
+        ["1g.10gb"] * 7,
+    )
+    nodes = [NodeNow(f"n{n}", (CardNow(0, Cut.of(cut)),)) for n, cut in enumerate(cuts)]
+    demand = {"2g.20gb": 3000, "1g.10gb": 4000, "3g.40gb": 4500, "1g.20gb": 4000}
+    for each in (plans := plan(nodes, demand, CATALOGUE, Rules(least_gain_milli=0))):
+        alone = done(nodes, (each,))
+        assert served(alone, demand) > served(nodes, demand)
+    assert plans
+
+
 def test_a_node_that_wins_too_little_by_itself_is_left_alone() -> None:
     nodes = [NodeNow("n1", (CardNow(0, WHOLE),)), NodeNow("n2", (CardNow(0, WHOLE), CardNow(1, WHOLE)))]
     plans = plan(nodes, {"4g.40gb": 3000}, CATALOGUE, Rules(least_gain_milli=600))
