@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db
 
 
 def test_the_launch_page_asks_whether_it_may_be_moved(desk: Desk) -> None:
-    assert "May be moved after notice it is stopped" in desk.read("/launch/")
+    assert "May be moved. After notice it is stopped" in desk.read("/launch/")
     answer = desk.post(
         "/launch/", offering=offering().pk, name="fold", lasts="2 h", runs="jupyter", count="1", movable="on"
     )
