@@ -76,6 +76,12 @@ def test_ids_are_prefixed_unique_and_ordered_by_time(monkeypatch: pytest.MonkeyP
     assert early < ids.new("lse")
 
 
+def test_ids_of_one_millisecond_sort_as_they_were_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clock, "milliseconds", lambda: 1_750_000_000_000)
+    made = [ids.new("evt") for _ in range(1_000)]
+    assert made == sorted(set(made))
+
+
 def test_counted_ids_repeat_for_the_same_seed() -> None:
     def some(seed: str) -> list[str]:
         with ids.counted(seed):
