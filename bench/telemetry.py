@@ -1,0 +1,62 @@
+"""What it costs to be watched, with 10,000 leases of which 2,000 live: `python -m bench.telemetry`.
+
+A scrape asks the database, and every answer is counted: neither may be felt by those who are served meanwhile.
+"""
+
+from collections.abc import Callable
+from time import perf_counter
+
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.test import Client, RequestFactory, override_settings
+
+from bench.face import build, signed_in, timed  # it sets Django up as a web worker has it
+from bench.figures import Figures
+from config.metrics import Measure
+
+SCRAPE_MS = 200  # as any page
+MOST_SERIES = 2_000  # of one web process that has served every page
+COUNTING_US = 100
+CALLS = 20_000
+SERVED = ("/", "/launch/", "/leases/", "/spend/", "/invoices/", "/team/", "/none-such/")
+
+
+def counting() -> float:
+    """Return the microseconds that counting adds to an answer."""
+    request, answer = RequestFactory().get("/health"), HttpResponse("ok")
+
+    def bare(request: HttpRequest) -> HttpResponse:
+        return answer
+
+    measured = Measure(bare)
+    measured(request)
+    without, within = _each(bare, request), _each(measured, request)
+    return (within - without) * 1e6
+
+
+def _each(served: Callable[[HttpRequest], HttpResponseBase], request: HttpRequest) -> float:
+    begun = perf_counter()
+    for _ in range(CALLS):
+        served(request)
+    return (perf_counter() - begun) / CALLS
+
+
+def main() -> None:
+    figures = Figures("telemetry")
+    build()
+    visitor, scraper = signed_in("bench@example.org"), Client()
+    with override_settings(ALLOWED_HOSTS=["testserver"]):
+        for address in SERVED:
+            visitor.get(address)
+        p95, _ = timed(scraper, "/metrics")
+        lines = scraper.get("/metrics").content.splitlines()
+    figures.most("scrape_p95", p95, unit="ms", at_most=SCRAPE_MS)
+    figures.most(
+        "series", sum(not line.startswith(b"#") for line in lines), unit="series", at_most=MOST_SERIES
+    )
+    figures.most("counting_an_answer", counting(), unit="us", at_most=COUNTING_US)
+    figures.leave()
+
+
+if __name__ == "__main__":
+    main()
