@@ -11,7 +11,7 @@ import pytest
 from django.db import connection, connections
 
 from broker.domain.states import EndReason
-from broker.models import Allocation, Lease
+from broker.models import Allocation, Gpu, Lease
 from broker.services import reconcile
 from broker.services.leases import ending, placing
 from broker.services.leases.growing import extend
@@ -24,6 +24,7 @@ from tests.database import OwnDatabase
 from tests.world import NOW, Home, cards, fleet, fresh, held, home, offering
 
 PARALLEL, TIMES = 100, 20
+TAKE = "SELECT id FROM broker_gpu WHERE id = %s FOR NO KEY UPDATE NOWAIT"
 
 
 class Crowd:
@@ -152,6 +153,29 @@ def test_gangs_that_want_each_others_cards_never_wait_in_a_circle(crowd: Crowd) 
     sizes = crowd.all_at_once(gang)
     assert 4 <= sum(sizes) <= 8
     assert all(size in (0, 2 + number % 3) for number, size in enumerate(sizes))
+
+
+def test_who_cannot_have_all_cards_of_a_gang_keeps_none_of_them(own_database: OwnDatabase) -> None:
+    cards(4)
+    kestrel, card = home(), offering("card").pk
+    with clock.standing_at(NOW), doorbell.heard_by(lambda *hint: None):
+        with as_tenant(kestrel.tenant.pk):
+            wanted = Wanted(offering_id=card, name="gang", max_duration_s=3600, quantity=2)
+            lease = request(wanted, project=kestrel.project, actor=kestrel.actor, now=NOW)
+        first, second = Gpu.objects.order_by("pk").values_list("pk", flat=True)[:2]
+        another = connections["default"].copy()
+        try:
+            with another.cursor() as theirs:
+                theirs.execute("BEGIN")
+                theirs.execute(TAKE, [first])
+                with as_tenant(kestrel.tenant.pk):
+                    assert placing.place(Lease.objects.select_related("offering").get(pk=lease.pk), now=NOW)
+                    assert {place.gpu_id for place in held(lease)}.isdisjoint([first, second])
+                    theirs.execute(TAKE, [second])  # raises if it is still in our hands
+                    assert theirs.fetchone() == (second,)
+                theirs.execute("ROLLBACK")
+        finally:
+            another.close()
 
 
 def test_a_hundred_releases_of_one_lease_end_it_once(crowd: Crowd) -> None:

@@ -220,6 +220,8 @@ def place(lease: Lease, *, now: datetime) -> bool:
             with transaction.atomic():
                 if _hold(lease, seating, now, waits):
                     return True
+                # Of some cards it may have got a part: who kept those while it waits for others would wait in a circle.
+                transaction.set_rollback(True)
             in_hands |= frozenset(seating.cards)
         except StaleLease:
             pass  # it ended, was placed, or only was extended: what it is now decides
