@@ -63,6 +63,7 @@ class Order:
     frozen: str = ""  # why nothing is asked of that cluster
     volume: Kept | None = None  # mounted at its home, and kept when the order is removed
     paid_until: datetime | None = None  # nothing runs on after this, even if nobody is left to stop it
+    doubted: bool = False  # what is remembered of it is not enough: its cluster itself is asked
 
 
 class Seen(StrEnum):
@@ -94,6 +95,7 @@ class Observation:
     answered: bool = True  # False: nobody knows; made up by whoever asked in vain
     runs: bool = False  # though not ready: it holds its slices, and `last_seen` is when that was so
     remains: tuple[Remains, ...] = ()  # of what was replaced or shall be, once this has been written down
+    proven_until: datetime | None = None  # no later moment proves life, whatever was believed before
 
 
 class Unanswered(Exception):

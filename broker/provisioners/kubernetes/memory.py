@@ -23,6 +23,10 @@ from broker.provisioners.kubernetes.spec import LeaseSpec
 from ports import database
 
 FRESH = timedelta(seconds=20)  # four pulses
+# A server speaks up on a watch every minute, be it to say that nothing happened: one that is quiet for longer has
+# stalled or lags, and vouches for nothing after its last word, whatever comes by the pulse's.
+SPEAKS_WITHIN = timedelta(seconds=70)
+WATCH = ""  # as a kind: how far pods were followed
 # Read at every look at a lease: each part one look into an index, whatever the planner knows of the table.
 OF_ORDER = """
 SELECT kind, order_name, seen_at, body::text FROM broker_clusterobject
@@ -33,6 +37,8 @@ SELECT kind, order_name, seen_at, body::text FROM broker_clusterobject
  UNION ALL
 SELECT kind, order_name, seen_at, body::text FROM broker_clusterobject
  WHERE cluster_id = %(cluster)s AND kind = %(anchor)s AND namespace = %(namespace)s AND name = %(pulse)s
+ UNION ALL
+SELECT '', '', heard_at, '' FROM broker_clusterwatch WHERE cluster_id = %(cluster)s AND kind = %(pod)s
 """
 
 
@@ -62,9 +68,11 @@ class Memory:
 
     def of_order(self, spec: LeaseSpec, *, now: datetime) -> Remembered | None:
         """Return what is known of one generation; one query. None when that is too old to be believed."""
-        at, anchor, pods, hosts = None, None, [], {}
+        at, heard, anchor, pods, hosts = None, None, None, [], {}
         for kind, mine, seen_at, body in self._read(spec):
-            if kind == POD.name:
+            if kind == WATCH:
+                heard = seen_at
+            elif kind == POD.name:
                 pods.append(read(body, Pod))
             elif kind == NODE.name:
                 node = read(body, Node)
@@ -78,7 +86,8 @@ class Memory:
         if anchor is not None and not is_ours(anchor, spec):
             anchor = None
         found = Found(anchor_ref(spec), anchor, tuple(pods))
-        return Remembered(at, found, silent(spec.nodes, hosts, {}) is None)
+        proven = heard if heard and heard < at - SPEAKS_WITHIN else at
+        return Remembered(proven, found, silent(spec.nodes, hosts, {}) is None)
 
     def _read(self, spec: LeaseSpec) -> list[tuple[str, str, datetime, bytes]]:
         ref = pulse_ref(self._cluster)
@@ -86,6 +95,7 @@ class Memory:
             "cluster": self._cluster,
             "order": order_name(spec.lease_id, spec.generation),
             "node": NODE.name,
+            "pod": POD.name,
             "hosts": list(spec.nodes),
             "anchor": CONFIG_MAP.name,
             "namespace": ref.namespace,

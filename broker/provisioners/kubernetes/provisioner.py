@@ -95,7 +95,9 @@ class KubernetesProvisioner:
 
     def observe(self, order: Order, *, now: datetime) -> Observation:
         known, spec = self._known(order, now), self._spec(order)
-        if known and (seen := self._well(known, spec, now)) and not self._is_unpaid(spec, known.found):
+        # A watch may lag behind the pulse's: what it still shows of one that was found ended says nothing.
+        seen = self._well(known, spec, now) if known and not order.doubted else None
+        if known and seen and not self._is_unpaid(spec, known.found):
             return seen
         with self._asking(sure=known is not None) as api:
             found = of_order(api, spec)

@@ -7,6 +7,7 @@ from django.conf import settings
 from django.utils.crypto import salted_hmac
 
 from broker.domain.gpu_models import NOTIONAL_GRID
+from broker.domain.states import Condition
 from broker.models import Lease
 from broker.provisioners.base import Kept, Order, Slice, order_name
 from broker.services.leases import growing
@@ -82,6 +83,7 @@ def order_of(lease: Lease, *, generation: int | None = None) -> Order:
         price_class=lease.offering.price_class,
         volume=_kept(lease),
         paid_until=lease.ends_at or growing.end_of(lease, lease.at + soon),
+        doubted=Condition.UNREACHABLE in lease.conditions,
     )
 
 
