@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from datetime import datetime
+from itertools import compress
 from threading import Thread
 
 import msgspec
@@ -25,13 +26,14 @@ from broker.provisioners.kubernetes.reflector import Reflector
 from broker.provisioners.kubernetes.sink import Found, Waiting
 from broker.provisioners.kubernetes.transport import Api
 from broker.services import fencing, freezing, joining, sightings
+from broker.services.ceilings import Ceilings
 from broker.services.rounds import Round
 from broker.services.sightings import Sighting
 from ports import clock
 
 log = structlog.get_logger(__name__)
 ANCHORS = f"{labels.OURS},{labels.ROLE} in ({labels.ANCHOR_ROLE},{labels.PULSE_ROLE})"
-Reads = type[objects.Pod | objects.Node | objects.Thing | objects.ResourceSlice]
+Reads = type[objects.Pod | objects.Node | objects.Thing | objects.ResourceSlice | objects.Quota]
 FOLLOWED: dict[Kind, tuple[str, Reads]] = {
     POD: (labels.OURS, objects.Pod),
     CONFIG_MAP: (ANCHORS, objects.Thing),
@@ -41,6 +43,8 @@ SLICES = BY_NAME["resource.k8s.io/v1", "ResourceSlice"]
 PUBLISHED: dict[Kind, tuple[str, Reads]] = {
     SLICES: ("", objects.ResourceSlice)
 }  # for a driver that reads them
+QUOTAS = BY_NAME["v1", "ResourceQuota"]
+CEILINGS: dict[Kind, tuple[str, Reads]] = {QUOTAS: (labels.OURS, objects.Quota)}
 Place = tuple[str, str]  # a namespace, a name
 INVENTORY_S, SOON_S, RETURN_S = 60.0, 1.0, 5.0
 TAKE_AGAIN_S = 300.0  # an inventory in which nothing is new
@@ -58,7 +62,7 @@ class Agent:
         self.cluster, self._kubeconfig = cluster, kubeconfig_of(cluster.pk)
         # The reflectors' threads may connect anew at any time, and have no business in the database.
         self.way: Way = way_into(cluster.pk, lambda: self._kubeconfig)
-        followed = FOLLOWED | (PUBLISHED if self.way.driver.name == "dra" else {})
+        followed = FOLLOWED | CEILINGS | (PUBLISHED if self.way.driver.name == "dra" else {})
         self._reads = {kind: reads for kind, (_, reads) in followed.items()}
         self.waiting = Waiting(self._reads)
         self.reflectors = [
@@ -73,12 +77,13 @@ class Agent:
             strange=self._is_strange,
         )
         self.mender, self.round = Mender(self.way.transport), Round(cluster.pk, self.way)
+        self.ceilings = Ceilings(cluster.pk, self.way, self.round)
         self._ways_in = self._how_people_come_in()
         self._pulse_name = pulse_ref(cluster.pk).name
         self._uid = self.way.uid()
         self._inventory_at = self._inventory_taken_at = self._return_at = 0.0
         self._taken, self._take_again_at = 0, 0.0  # the inventory as it was taken last
-        self._unknown = followed.keys() - {POD, CONFIG_MAP}  # what inventory needs and we have not listed yet
+        self._unknown = followed.keys() & {NODE, SLICES}  # what inventory needs and we have not listed yet
         self._listing: dict[Kind, set[Place]] = {}  # what the pages of a list held so far
         self._written: dict[Kind, dict[Place, int]] = {kind: {} for kind in followed}  # a digest of each row
         self._watches: set[int] = set()
@@ -165,7 +170,8 @@ class Agent:
                 self._listing[found.kind] = set()
                 continue
             seen = [self._sighting(found.kind, item, gone=found.how == "DELETED") for item in found.items]
-            pending += [each for each in seen if each and self._is_new(found.kind, each)]
+            fresh = [each is not None and self._is_new(found.kind, each) for each in seen]
+            pending += [each for each, is_fresh in zip(seen, fresh, strict=True) if each and is_fresh]
             if found.how == "PAGED":
                 self._listing[found.kind] |= {(each.namespace, each.name) for each in seen if each}
             elif found.how == "LISTED":
@@ -173,6 +179,8 @@ class Agent:
                 pending = []
                 there, known = self._listing.pop(found.kind), self._written[found.kind]
                 self._written[found.kind] = {place: known[place] for place in there}
+                if found.kind is QUOTAS:
+                    self.ceilings.listed(there, now=now)
                 sightings.forget_others(self.cluster, found.kind.name, there, version=found.version, now=now)
                 self._unknown -= {found.kind}
                 if found.kind in (NODE, SLICES):
@@ -183,6 +191,9 @@ class Agent:
                 self._see_nodes(found, now)
             if found.kind is SLICES and found.items:
                 self._take_inventory_soon()
+            if found.kind is QUOTAS:
+                for item in compress(found.items, fresh):
+                    self.ceilings.see(read(item, objects.Quota), gone=found.how == "DELETED", now=now)
         sightings.note(self.cluster, pending, now=now, reached=reached)
 
     def _sighting(self, kind: Kind, item: objects.Raw, *, gone: bool) -> Sighting | None:

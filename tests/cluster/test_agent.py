@@ -186,7 +186,7 @@ def test_a_lost_node_is_taken_out_and_comes_back_when_nothing_old_runs_there(
     def state() -> str:
         return Node.objects.get(name=node).state
 
-    watching.until(lambda: ClusterWatch.objects.count() == 3)
+    watching.until(lambda: ClusterWatch.objects.count() == 4)
     gpu_nodes.power(node, on=False)
     watching.until(lambda: state() == "lost")
     gpu_nodes.power(node, on=True)
@@ -203,10 +203,10 @@ def test_what_nodes_publish_for_claims_is_followed_and_listed_once(
     def cards() -> list[tuple[int, str]]:
         return list(Gpu.objects.filter(node__name=node).order_by("index").values_list("index", "health"))
 
-    watching.until(lambda: ClusterWatch.objects.count() == 4)
+    watching.until(lambda: ClusterWatch.objects.count() == 5)
     devices.publish(api, node, cards=2)
     watching.until(lambda: cards() == [(0, "healthy"), (1, "healthy")])
     devices.withdraw(api, node)
     watching.until(lambda: cards() == [(0, "unhealthy"), (1, "unhealthy")])
     watching.ended.set()
-    assert [each.lists for each in watching.agent.reflectors] == [1, 1, 1, 1]
+    assert [each.lists for each in watching.agent.reflectors] == [1, 1, 1, 1, 1]

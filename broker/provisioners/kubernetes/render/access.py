@@ -40,7 +40,9 @@ class Use:
 BROKER = (
     Use("", "namespaces", (*APPLY, "get", "list"), "one for each project; whether it is ours, and ending"),
     Use("", "limitranges", APPLY, "what a container gets that asks for nothing"),
-    Use("", "resourcequotas", (*APPLY, "list"), "a project's ceilings, and whether they count"),
+    Use(
+        "", "resourcequotas", (*APPLY, "list", "watch"), "a project's ceilings; whether somebody changed them"
+    ),
     Use("", "serviceaccounts", APPLY, "the account without rights that pods run under"),
     Use("", "configmaps", (*APPLY, *FOLLOW, "delete"), "anchors: deleting one takes its lease down"),
     Use("", "secrets", APPLY, "keys of a lease: never listed; by name a patch tells what it holds"),
