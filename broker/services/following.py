@@ -18,7 +18,8 @@ from broker.provisioners.kubernetes.cluster import Way, kubeconfig_of, way_into
 from broker.provisioners.kubernetes.finding import order_of
 from broker.provisioners.kubernetes.identity import changed, older
 from broker.provisioners.kubernetes.inventory import NodeFound
-from broker.provisioners.kubernetes.kinds import BY_NAME, CONFIG_MAP, NODE, POD, Kind
+from broker.provisioners.kubernetes.kinds import BY_NAME, CONFIG_MAP, NODE, POD, RESOURCE_CLAIM, Kind
+from broker.provisioners.kubernetes.kinds import RESOURCE_SLICE as SLICES
 from broker.provisioners.kubernetes.mending import Mender
 from broker.provisioners.kubernetes.objects import T, read
 from broker.provisioners.kubernetes.pulse import LATE_S, Pulse, pulse_ref, under_way_s
@@ -27,23 +28,26 @@ from broker.provisioners.kubernetes.sink import Found, Waiting
 from broker.provisioners.kubernetes.transport import Api
 from broker.services import fencing, freezing, joining, sightings
 from broker.services.ceilings import Ceilings
+from broker.services.claims import Claims
 from broker.services.rounds import Round
 from broker.services.sightings import Sighting
 from ports import clock
 
 log = structlog.get_logger(__name__)
 ANCHORS = f"{labels.OURS},{labels.ROLE} in ({labels.ANCHOR_ROLE},{labels.PULSE_ROLE})"
-Reads = type[objects.Pod | objects.Node | objects.Thing | objects.ResourceSlice | objects.Quota]
+Reads = type[
+    objects.Pod | objects.Node | objects.Thing | objects.ResourceSlice | objects.Quota | objects.Claim
+]
 FOLLOWED: dict[Kind, tuple[str, Reads]] = {
     POD: (labels.OURS, objects.Pod),
     CONFIG_MAP: (ANCHORS, objects.Thing),
     NODE: ("", objects.Node),
 }
-SLICES = BY_NAME["resource.k8s.io/v1", "ResourceSlice"]
 PUBLISHED: dict[Kind, tuple[str, Reads]] = {
     SLICES: ("", objects.ResourceSlice)
 }  # for a driver that reads them
 QUOTAS = BY_NAME["v1", "ResourceQuota"]
+CLAIMED: dict[Kind, tuple[str, Reads]] = {RESOURCE_CLAIM: (labels.OURS, objects.Claim)}
 CEILINGS: dict[Kind, tuple[str, Reads]] = {QUOTAS: (labels.OURS, objects.Quota)}
 Place = tuple[str, str]  # a namespace, a name
 INVENTORY_S, SOON_S, RETURN_S = 60.0, 1.0, 5.0
@@ -63,6 +67,7 @@ class Agent:
         # The reflectors' threads may connect anew at any time, and have no business in the database.
         self.way: Way = way_into(cluster.pk, lambda: self._kubeconfig)
         followed = FOLLOWED | CEILINGS | (PUBLISHED if self.way.driver.name == "dra" else {})
+        followed |= CLAIMED if self.way.driver.by_claims else {}
         self._reads = {kind: reads for kind, (_, reads) in followed.items()}
         self.waiting = Waiting(self._reads)
         self.reflectors = [
@@ -78,6 +83,7 @@ class Agent:
         )
         self.mender, self.round = Mender(self.way.transport), Round(cluster.pk, self.way)
         self.ceilings = Ceilings(cluster.pk, self.way, self.round)
+        self.claims = Claims(cluster.pk, self.way)
         self._ways_in = self._how_people_come_in()
         self._pulse_name = pulse_ref(cluster.pk).name
         self._uid = self.way.uid()
@@ -169,7 +175,7 @@ class Agent:
             if found.how == "BEGUN":
                 self._listing[found.kind] = set()
                 continue
-            seen = [self._sighting(found.kind, item, gone=found.how == "DELETED") for item in found.items]
+            seen = [self._sighting(found.kind, item, how=found.how) for item in found.items]
             fresh = [each is not None and self._is_new(found.kind, each) for each in seen]
             pending += [each for each, is_fresh in zip(seen, fresh, strict=True) if each and is_fresh]
             if found.how == "PAGED":
@@ -196,7 +202,7 @@ class Agent:
                     self.ceilings.see(read(item, objects.Quota), gone=found.how == "DELETED", now=now)
         sightings.note(self.cluster, pending, now=now, reached=reached)
 
-    def _sighting(self, kind: Kind, item: objects.Raw, *, gone: bool) -> Sighting | None:
+    def _sighting(self, kind: Kind, item: objects.Raw, *, how: str) -> Sighting | None:
         """Turn what was found into a row; None for a pulse that waited so long that it proves little."""
         thing = read(item, self._reads[kind])
         meta, marks = thing.metadata, thing.metadata.labels
@@ -210,16 +216,18 @@ class Agent:
         ours = labels.fit(
             marks, {labels.INSTALLATION: self.way.installation}
         )  # else a neighbour's, seen for its node
+        order = order_of(thing) if ours else ""
+        told = ours and (not isinstance(thing, objects.Claim) or self.claims.see(thing, order, how=how))
         return Sighting(
             kind=kind.name,
             namespace=meta.namespace,
             name=meta.name,
             uid=meta.uid,
             version=version,
-            lease_id=marks.get(labels.LEASE, "") if ours else "",
-            tenant_id=marks.get(labels.TENANT, "") if ours else "",
-            order_name=order_of(thing) if ours else "",
-            body=None if gone else objects.Raw(msgspec.json.encode(thing)),
+            lease_id=marks.get(labels.LEASE, "") if told else "",
+            tenant_id=marks.get(labels.TENANT, "") if told else "",
+            order_name=order,
+            body=None if how == "DELETED" else objects.Raw(msgspec.json.encode(thing)),
             age_s=age_s,
         )
 

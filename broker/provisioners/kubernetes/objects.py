@@ -195,6 +195,38 @@ class ResourceSlice(Struct):
     spec: Spec = msgspec.field(default_factory=Spec)
 
 
+class Given(Struct):
+    """One device that a claim holds."""
+
+    driver: str = ""
+    pool: str = ""
+    device: str = ""
+
+
+class GivenDevices(Struct):
+    results: list[Given] = []
+
+
+class Allocated(Struct):
+    devices: GivenDevices = msgspec.field(default_factory=GivenDevices)
+
+
+class ClaimStatus(Struct):
+    allocation: Allocated | None = None
+
+
+class Claim(Struct):
+    """A ResourceClaim: which devices it was given, if any. In a row, `strange` names one that was not sold."""
+
+    metadata: Marks
+    status: ClaimStatus = msgspec.field(default_factory=ClaimStatus)
+    strange: str = ""
+
+    @property
+    def given(self) -> list[Given]:
+        return self.status.allocation.devices.results if self.status.allocation else []
+
+
 class Quota(Struct):
     """A project's ceilings. How much of them is used changes with every pod: only what is used up is kept of it."""
 

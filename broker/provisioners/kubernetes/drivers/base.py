@@ -32,6 +32,10 @@ class SliceDriver(Protocol):
     schedulers: tuple[str, ...]  # that its pods may name
     uncut: ClassVar[frozenset[Isolation]]  # as what a card is sold that is cut for each lease
 
+    @property
+    def by_claims(self) -> bool:
+        """Tell whether leases hold their devices by claims that we write."""
+
     def wants(self, lease: LeaseSpec, node: str) -> Wants:
         """Say what the pod on a node asks for, or raise Unfit."""
 

@@ -43,6 +43,10 @@ class DevicePluginDriver:
     schedulers: tuple[str, ...] = ()
     uncut: ClassVar[frozenset[Isolation]] = frozenset()  # every card that it gives is cut, or whole
 
+    @property
+    def by_claims(self) -> bool:
+        return False
+
     def wants(self, lease: LeaseSpec, node: str) -> Wants:
         asked = Counter(_asked(lease.offering.isolation, place) for place in lease.slices_on(node))
         if lease.offering.isolation in gfd.SHARED_AS.values() and asked.total() > 1:

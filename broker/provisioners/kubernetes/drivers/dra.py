@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -12,7 +12,7 @@ from broker.provisioners.kubernetes import labels, names
 from broker.provisioners.kubernetes.drivers import gfd
 from broker.provisioners.kubernetes.drivers.base import Unfit, Wants, profiles_of
 from broker.provisioners.kubernetes.inventory import CardFound, Cut, NodeFound, linked
-from broker.provisioners.kubernetes.objects import Device, Node, ResourceSlice
+from broker.provisioners.kubernetes.objects import Claim, Device, Node, ResourceSlice
 from broker.provisioners.kubernetes.spec import Ceilings, LeaseSpec, Manifest, SliceSpec
 
 DRIVER = "gpu.nvidia.com"
@@ -30,6 +30,10 @@ class DraDriver:
     name: str = "dra"
     schedulers: tuple[str, ...] = ()
     uncut: ClassVar[frozenset[Isolation]] = frozenset({Isolation.DEVICE, Isolation.HARDWARE})
+
+    @property
+    def by_claims(self) -> bool:
+        return not self.extended
 
     def wants(self, lease: LeaseSpec, node: str) -> Wants:
         places = lease.slices_on(node)
@@ -100,6 +104,34 @@ def unpublished(slices: Sequence[ResourceSlice], models: Sequence[GpuModelSpec])
                 sold = {profile.name for profile in model.sold_as(Isolation.HARDWARE)}
                 lacking[each.spec.node_name] |= sold - cuts
     return {node: sorted(profiles) for node, profiles in sorted(lacking.items()) if profiles}
+
+
+def astray(lease: LeaseSpec, rank: int, claim: Claim, slices: Iterable[ResourceSlice]) -> str:
+    """Name a device that the claim of a rank holds and that is none of its places; empty where there is none.
+
+    Of a device that no node publishes nobody knows where it is: it is not named.
+    """
+    published = {
+        (each.spec.node_name, device.name): device
+        for each in slices
+        if each.spec.driver == DRIVER
+        for device in each.spec.devices
+    }
+    places = lease.slices_on(lease.nodes[rank])
+    for each in claim.given:
+        device = published.get((each.pool, each.device)) if each.driver == DRIVER else None
+        if device and not any(_is_at(device, place, lease.offering.isolation) for place in places):
+            return f"{each.device} of {each.pool}"
+    return ""
+
+
+def _is_at(device: Device, place: SliceSpec, isolation: Isolation) -> bool:
+    """Tell whether a device is the one at a place, as the claim's own expression would."""
+    if isolation is Isolation.DEVICE:
+        return text(device, "uuid") == place.card_uuid
+    holds = {name.removeprefix(f"{DRIVER}/") for name in device.capacity}
+    units = {f"memorySlice{unit}" for unit in (place.start, place.start + place.size - 1)}
+    return text(device, "parentUUID") == place.card_uuid and units <= holds
 
 
 def class_of(profile: str) -> str:

@@ -39,6 +39,10 @@ class HamiDriver:
     schedulers: tuple[str, ...] = (SCHEDULER,)
     uncut: ClassVar[frozenset[Isolation]] = frozenset({Isolation.DEVICE, Isolation.HARDWARE, Isolation.SOFT})
 
+    @property
+    def by_claims(self) -> bool:
+        return False
+
     def wants(self, lease: LeaseSpec, node: str) -> Wants:
         places = lease.slices_on(node)
         cards = sorted({place.card_uuid for place in places})

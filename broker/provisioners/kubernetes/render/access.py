@@ -58,7 +58,7 @@ BROKER = (
     Use("gateway.networking.k8s.io", "httproutes", APPLY, "how people come in where there is a gateway"),
     Use("networking.k8s.io", "ingresses", APPLY, "how people come in where there is none"),
     Use("networking.k8s.io", "networkpolicies", APPLY, "the walls around a project"),
-    Use("resource.k8s.io", "resourceclaims", (*APPLY, "get"), "slices by DRA"),
+    Use("resource.k8s.io", "resourceclaims", (*APPLY, *FOLLOW), "slices by DRA, and what they were given"),
     Use("resource.k8s.io", "resourceslices", ("list", "watch"), "what there is to sell by DRA"),
 )
 REAPER = (Use("", "configmaps", ("delete", "list"), "anchors that nobody pays for any longer"),)
