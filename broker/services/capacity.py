@@ -65,7 +65,7 @@ def _when_empty(card: Card, profile: Profile, *, as_cut_now: bool) -> int:
     stays = (
         as_cut_now or not card.recuts or profile.kind is ProfileKind.SHARE
     )  # nobody cuts a card into shares
-    return most_of(profile, EMPTY, card.layout if stays else None)
+    return most_of(profile, EMPTY, card.cut if stays else card.publishes)
 
 
 def availability(offerings: Iterable[Offering], *, cluster: str = "") -> dict[str, int]:

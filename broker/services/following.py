@@ -43,8 +43,10 @@ FOLLOWED: dict[Kind, tuple[str, Reads]] = {
     CONFIG_MAP: (ANCHORS, objects.Thing),
     NODE: ("", objects.Node),
 }
+CLASSES = BY_NAME["resource.k8s.io/v1", "DeviceClass"]
 PUBLISHED: dict[Kind, tuple[str, Reads]] = {
-    SLICES: ("", objects.ResourceSlice)
+    SLICES: ("", objects.ResourceSlice),
+    CLASSES: ("", objects.Thing),
 }  # for a driver that reads them
 QUOTAS = BY_NAME["v1", "ResourceQuota"]
 CLAIMED: dict[Kind, tuple[str, Reads]] = {RESOURCE_CLAIM: (labels.OURS, objects.Claim)}
@@ -189,13 +191,13 @@ class Agent:
                     self.ceilings.listed(there, now=now)
                 sightings.forget_others(self.cluster, found.kind.name, there, version=found.version, now=now)
                 self._unknown -= {found.kind}
-                if found.kind in (NODE, SLICES):
+                if found.kind in (NODE, SLICES, CLASSES):
                     self._take_inventory_soon()
             else:
                 reached[found.kind.name] = found.version
             if found.kind is NODE and found.items:
                 self._see_nodes(found, now)
-            if found.kind is SLICES and found.items:
+            if found.kind in (SLICES, CLASSES) and found.items:
                 self._take_inventory_soon()
             if found.kind is QUOTAS:
                 for item in compress(found.items, fresh):
@@ -303,6 +305,12 @@ class Agent:
         texts = rows.annotate(text=Cast("body", TextField())).values_list("text", flat=True)
         return [read(text.encode(), reads) for text in texts]
 
+    def _classes(self) -> set[str] | None:
+        """Name the cluster's DeviceClasses; None where nobody ever listed them: a role of ours that is old may not."""
+        rows = ClusterObject.objects.filter(cluster=self.cluster, kind=CLASSES.name)
+        known = ClusterWatch.objects.filter(cluster=self.cluster, kind=CLASSES.name).exists()
+        return set(rows.values_list("name", flat=True)) if known else None
+
     def _take_inventory(self, now: datetime) -> None:
         """Bring what is sold in line with the nodes as the watch has shown them."""
         try:
@@ -316,7 +324,7 @@ class Agent:
             return  # when they are known, it is due at once
         self._inventory_taken_at = clock.monotonic()
         nodes, slices = self._rows(NODE, objects.Node), self._rows(SLICES, objects.ResourceSlice)
-        found = self.way.driver.inventory(nodes, slices)
+        found = self.way.driver.inventory(nodes, slices, self._classes())
         if self._is_taken(found):
             return
         for problem in joining.take_inventory(self.cluster, found, now=now):

@@ -222,10 +222,10 @@ def test_what_nodes_publish_for_claims_is_followed_and_listed_once(
     def cards() -> list[tuple[int, str]]:
         return list(Gpu.objects.filter(node__name=node).order_by("index").values_list("index", "health"))
 
-    watching.until(lambda: ClusterWatch.objects.count() == 6)
+    watching.until(lambda: ClusterWatch.objects.count() == 7)
     devices.publish(api, node, cards=2)
     watching.until(lambda: cards() == [(0, "healthy"), (1, "healthy")])
     devices.withdraw(api, node)
     watching.until(lambda: cards() == [(0, "unhealthy"), (1, "unhealthy")])
     watching.ended.set()
-    assert [each.lists for each in watching.agent.reflectors] == [1] * 6
+    assert [each.lists for each in watching.agent.reflectors] == [1] * 7

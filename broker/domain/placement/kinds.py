@@ -12,6 +12,7 @@ from broker.domain.placement.ranks import Ranks
 from broker.domain.placement.rules import Cost
 from broker.domain.placement.tables import EMPTY, NOWHERE, Move, Table
 from broker.domain.profiles import Profile
+from broker.domain.published import Cut, Published
 from broker.domain.states import Isolation
 
 Name = tuple[str, Isolation]  # what tells the profiles of a model apart
@@ -20,9 +21,10 @@ PriceList = tuple[tuple[Name, float], ...]  # prices that replace the default on
 
 @dataclass(frozen=True, eq=False)
 class Kind:
-    """The cards of a model that are cut in one way, or that are not cut yet and may become anything."""
+    """The cards of a model that are cut in one way, or that are not cut yet and may become whatever they can."""
 
     ranks: Ranks
+    fixed: bool = False  # cut already
 
     @property
     def table(self) -> Table:
@@ -114,17 +116,26 @@ def _most(moves: tuple[tuple[Move, ...], ...]) -> tuple[int, ...]:
 @lru_cache(maxsize=1024)
 def kind_of(
     model: GpuModelSpec,
-    layout: Geometry | None,
+    cut: Cut,
     price_list: PriceList = (),
     engine: Engine = Engine.BID_PRICE,
 ) -> Kind:
-    """Return the one kind of a model's cards with this layout; None: they may become anything."""
-    sold = everything(model) if layout is None else _cut(layout)
+    """Return the one kind of a model's cards that are cut so, or that can be cut so."""
+    fixed = isinstance(cut, Geometry)
+    sold = _sold(model, cut)
     given: Mapping[Name, float] = dict(price_list)
     usual = prices.default(sold, model.grid, model.compute)
     worth = tuple(given.get((p.name, p.isolation), price) for p, price in zip(sold, usual, strict=True))
+    # What a card publishes no longer may still lie on it.
+    besides = everything(model) if isinstance(cut, Published) else ()
     # A layout says by itself how many slices there are.
-    return Kind(ranks_of(engine, sold, model.grid, worth, counted=layout is None))
+    return Kind(ranks_of(engine, sold, model.grid, worth, counted=not fixed, besides=besides), fixed)
+
+
+def _sold(model: GpuModelSpec, cut: Cut) -> tuple[Profile, ...]:
+    if isinstance(cut, Published):
+        return cut.only(everything(model))
+    return everything(model) if cut is None else _cut(cut)
 
 
 def everything(model: GpuModelSpec) -> tuple[Profile, ...]:

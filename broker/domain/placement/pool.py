@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import NamedTuple
 
-from broker.domain.geometry import EMPTY, CardState, Geometry
+from broker.domain.geometry import EMPTY, CardState
 from broker.domain.gpu_models import GpuModelSpec
 from broker.domain.placement.engines import Engine
 from broker.domain.placement.kinds import Name, kind_of, must_be_of
@@ -14,16 +14,17 @@ from broker.domain.placement.rules import Cost
 from broker.domain.placement.shelves import Nodes, Shelf
 from broker.domain.placement.tables import EMPTY as UNTOUCHED
 from broker.domain.profiles import Placement, Profile
+from broker.domain.published import Cut
 
 
 @dataclass(frozen=True, slots=True)
 class CardView:
-    """One card as placement sees it; a layout fixes its cut in advance, None leaves the cut to us."""
+    """One card as placement sees it; a Geometry fixes its cut in advance, anything else leaves the cut to us."""
 
     gpu: str
     node: str
     state: CardState = EMPTY
-    layout: Geometry | None = None
+    layout: Cut = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ class PoolIndex:
         self._prices = tuple(sorted((price_list or {}).items()))
         self._cards: dict[str, CardView] = {}
         self._nodes = Nodes()
-        self._shelves: dict[Geometry | None, Shelf] = {}
+        self._shelves: dict[Cut, Shelf] = {}
         for layout, together in self._by_layout(cards).items():
             self._put_up(layout, together)
 
@@ -125,7 +126,7 @@ class PoolIndex:
             for cards, most in zip(shelf.buckets.cards, shelf.kind.most[number], strict=True)
         )
 
-    def _by_layout(self, cards: Iterable[CardView]) -> dict[Geometry | None, list[CardView]]:
+    def _by_layout(self, cards: Iterable[CardView]) -> dict[Cut, list[CardView]]:
         together: defaultdict[int, list[CardView]] = defaultdict(list)
         for card in cards:
             if card.gpu in self._cards:
@@ -133,12 +134,12 @@ class PoolIndex:
             self._cards[card.gpu] = card
             # By identity first: a fleet has few layouts, and each is hashed once then.
             together[id(card.layout)].append(card)
-        found: dict[Geometry | None, list[CardView]] = {}
+        found: dict[Cut, list[CardView]] = {}
         for its in together.values():
             found.setdefault(its[0].layout, []).extend(its)
         return found
 
-    def _put_up(self, layout: Geometry | None, cards: Sequence[CardView]) -> Shelf:
+    def _put_up(self, layout: Cut, cards: Sequence[CardView]) -> Shelf:
         kind = kind_of(self.model, layout, self._prices, self.engine)
         states = [kind.state(card.state) for card in cards]
         on = [self._nodes.number(card.node) for card in cards]
@@ -147,8 +148,8 @@ class PoolIndex:
         return shelf
 
     def is_uncut(self, shelf: Shelf) -> bool:
-        """Tell whether the cards of a shelf may still be cut in any way."""
-        return shelf is self._shelves.get(None)
+        """Tell whether the cards of a shelf are yet to be cut."""
+        return not shelf.kind.fixed
 
     def selling(self, profile: Profile) -> list[tuple[Shelf, int]]:
         """Return the shelves that have a profile, each with its number there."""

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from zlib import crc32
 
-from broker.domain.geometry import CardState, Geometry
+from broker.domain.geometry import CardState
 from broker.domain.gpu_models import GpuModelSpec
 from broker.domain.placement.kinds import Kind, kind_of
 from broker.domain.placement.pool import CardView, PoolIndex, Seat
@@ -16,6 +16,7 @@ from broker.domain.placement.rooms import WHOLE, Request, Room
 from broker.domain.placement.shared import Bid, SharedNodes
 from broker.domain.placement.stranding import LeastStranded, Weights
 from broker.domain.profiles import Placement, Profile
+from broker.domain.published import Cut
 from broker.domain.states import Isolation
 
 # The order of nodes decides between equals only: far down a long one, an old hole is still better than an empty card.
@@ -90,7 +91,7 @@ class SharePool:
         self._fits = PoolIndex(model)
         self._nodes = SharedNodes([], [_request(share, model.grid) for share in self._asked], OwnRules())
         self._rooms: list[SharedRoom] = []
-        self._at: dict[tuple[str, Geometry | None], list[int]] = {}  # the rooms of a node's cards
+        self._at: dict[tuple[str, Cut], list[int]] = {}  # the rooms of a node's cards
         for card in cards:
             self.add(card)
 
@@ -150,7 +151,7 @@ class SharePool:
         self._rooms.append(room)
         return self._nodes.join(room)
 
-    def _rooms_of(self, node: str, layout: Geometry | None) -> Iterator[SharedRoom]:
+    def _rooms_of(self, node: str, layout: Cut) -> Iterator[SharedRoom]:
         """Yield the rooms of a node's cards: the places of a cut are each for one share and in no other's way."""
         kind = kind_of(self.model, layout)
         shares = [each for each in kind.table.profiles if each.isolation is self._isolation]

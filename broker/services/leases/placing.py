@@ -12,9 +12,11 @@ from django.db.backends.postgresql.psycopg_any import NumericRange
 from django.db.models import F
 from django.db.models.functions import Coalesce
 
+from broker.domain.published import placements_of
 from broker.domain.states import Isolation, LeaseState
 from broker.models import Allocation, Gpu, Lease, Offering, StaleLease
 from broker.services.capacity import could_ever_fit
+from broker.services.catalogue import profile_of
 from broker.services.leases import bursts, leaving
 from broker.services.leases.bursts import LOOK_AGAIN, UNREADABLE
 from broker.services.placement.cards import Card, Pool
@@ -343,7 +345,10 @@ def why_not(wish: Wish, stock: Stock, *, elsewhere: bool = False) -> str:
     if not cards:
         return f"Waits for {label}: no card of this model is in service in {region} now."
     if not any(_cut_for(wish.offering, card) for card in cards):
-        return f"Waits for {label}: no card in {region} is cut into it now; nodes are cut anew for what is asked for."
+        why = "nodes are cut anew for what is asked for"
+        if any(card.publishes for card in cards):
+            why = "those that are cut for each lease do not publish it"
+        return f"Waits for {label}: no card in {region} can be cut into it now; {why}."
     if wish.quantity == 1:
         return f"Waits for one free {label}. Every one in {region} is taken; the next release starts it."
     together = (" on one node" if wish.same_node else "") + NEAR[wish.topology]
@@ -352,7 +357,7 @@ def why_not(wish: Wish, stock: Stock, *, elsewhere: bool = False) -> str:
 
 
 def _cut_for(offering: Offering, card: Card) -> bool:
-    return card.layout is None or any(held.profile.name == offering.profile for held in card.layout.held)
+    return bool(placements_of(profile_of(offering), card.cut))
 
 
 def _number(count: int) -> str:

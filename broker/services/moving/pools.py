@@ -53,7 +53,9 @@ def pools_of(cluster: Cluster, *, now: datetime) -> list[Pool]:
     picks = picks_cards(cluster.driver, cluster.driver_options)
     if picks or Isolation.HARDWARE not in sold_uncut(cluster.driver):
         return []
-    rows = Gpu.objects.sellable().filter(node__cluster=cluster, layout_policy=LayoutPolicy.DYNAMIC)
+    # One that cannot be cut into all that its equals can has its place nowhere among them.
+    alike = Gpu.objects.filter(layout_policy=LayoutPolicy.DYNAMIC, published__isnull=True)
+    rows = alike.sellable().filter(node__cluster=cluster)
     rows = rows.select_related("node").order_by("node__name", "index")
     with as_staff():
         held = _held(list(rows))

@@ -9,6 +9,7 @@ from broker.domain.geometry import EMPTY, CardState, Geometry, Held
 from broker.domain.gpu_models import GpuModelSpec
 from broker.domain.placement.pool import CardView
 from broker.domain.profiles import Placement, ProfileKind
+from broker.domain.published import Cut, Published, read_published
 from broker.domain.states import Isolation
 from broker.services.catalogue import shape, spec_of
 
@@ -39,6 +40,7 @@ class Card:
     state: CardState = EMPTY
     places: int = 0  # that are held on it
     held: Lies = ()
+    publishes: Published | None = None  # as what it can be had where that is less than its model can
 
     @property
     def pool(self) -> Pool:
@@ -46,7 +48,12 @@ class Card:
 
     @property
     def view(self) -> CardView:
-        return CardView(self.gpu, self.node, self.state, self.layout)
+        return CardView(self.gpu, self.node, self.state, self.cut)
+
+    @property
+    def cut(self) -> Cut:
+        """What it is cut into, or can be."""
+        return self.layout or self.publishes
 
     @property
     def picked_by_node(self) -> bool:
@@ -71,6 +78,9 @@ def of_shares(layout: Geometry) -> bool:
 def cut_of(model: str, layout: str) -> Geometry:
     """Read a layout once: a fleet has few, and every placement looks at every card."""
     return fixed_geometry(spec_of(model), json.loads(layout))
+
+
+publishes_of = lru_cache(maxsize=4096)(read_published)  # nodes of one make publish alike
 
 
 def fixed_geometry(spec: GpuModelSpec, layout: Iterable[dict[str, object]]) -> Geometry:

@@ -14,7 +14,7 @@ from django.db import connection
 from broker.domain.geometry import EMPTY
 from broker.models import LayoutPolicy
 from broker.provisioners.kubernetes.drivers.choosing import sold_uncut
-from broker.services.placement.cards import Card, cut_of, state_named
+from broker.services.placement.cards import Card, cut_of, publishes_of, state_named
 from ports import database
 
 FAR = 5000  # so many changes behind, reading everything is quicker
@@ -52,7 +52,7 @@ _CARDS = """
 SELECT g.id, n.id, n.name, c.id, c.name, g.index, c.shares_soft_cards, g.gpu_model_id, c.region,
        g.health = 'healthy' AND n.state = 'ready' AND g.closed_since IS NULL
          AND c.silent_since IS NULL AND c.frozen = '',
-       c.recuts, g.layout_policy, g.fixed_layout::text, c.driver, g.fabric, g.numa, {lies}
+       c.recuts, g.layout_policy, g.fixed_layout::text, c.driver, g.fabric, g.numa, g.published::text, {lies}
   FROM broker_gpu g JOIN broker_node n ON n.id = g.node_id JOIN broker_cluster c ON c.id = n.cluster_id
   {more}
  ORDER BY c.name, n.name, g.index
@@ -132,8 +132,8 @@ def cards_with(ids: Iterable[str]) -> list[Card]:
 
 def _card(row: Sequence[object]) -> Card:
     gpu, node, node_name, cluster_id, cluster, index, shares, model, region, *rest = row
-    sellable, recuts, policy, cut, driver, fabric, numa, lies = rest
-    layout, state = None, EMPTY
+    sellable, recuts, policy, cut, driver, fabric, numa, told, lies = rest
+    layout, state, publishes = None, EMPTY, publishes_of(str(told)) if told else None
     try:
         layout = cut_of(str(model), str(cut)) if policy == LayoutPolicy.FIXED else None
         state = state_named(str(model), str(lies)) if lies else EMPTY
@@ -159,4 +159,5 @@ def _card(row: Sequence[object]) -> Card:
         str(numa),
         state,
         str(lies).count("@") if lies else 0,
+        publishes=publishes,
     )

@@ -129,6 +129,16 @@ def test_a_slice_no_card_here_could_hold_is_never_feasible(kestrel: Home) -> Non
     assert (quote["feasible"], quote["starts"]) == (False, "never")
 
 
+def test_what_no_card_publishes_is_never_feasible_and_the_rest_is_where_it_is_published(
+    kestrel: Home,
+) -> None:
+    Gpu.objects.update(published={"1g.10gb": [5], "card": [0]})
+    with alive():
+        never, now = (ask(kestrel, offering(name)).json() for name in ("3g.40gb", "1g.10gb"))
+    assert (never["feasible"], never["starts"], never["places"]) == (False, "never", [])
+    assert (now["starts"], [place["start"] for place in now["places"]]) == ("now", [5])
+
+
 def test_an_offering_without_a_price_is_quoted_without_one(kestrel: Home) -> None:
     with alive():
         quote = ask(kestrel, offering("4g.40gb")).json()

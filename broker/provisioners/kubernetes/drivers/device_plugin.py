@@ -1,7 +1,7 @@
 """Slices as extended resources of NVIDIA's device plugin: whole cards, MIG, and replicas by time-slicing or MPS."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -70,7 +70,9 @@ class DevicePluginDriver:
     def cluster_objects(self) -> list[Manifest]:
         return []
 
-    def inventory(self, nodes: Sequence[Node], slices: Sequence[ResourceSlice]) -> list[NodeFound]:
+    def inventory(
+        self, nodes: Sequence[Node], slices: Sequence[ResourceSlice], classes: Collection[str] | None = None
+    ) -> list[NodeFound]:
         found = ((node, gfd.read(node.metadata.labels)) for node in nodes)
         return [
             linked(self._node(node, labels), gfd.fabric(node.metadata.labels))

@@ -1,6 +1,6 @@
 """Slices as virtual GPUs of HAMi. Rendered and held to golden files; not yet run against its scheduler."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -62,7 +62,9 @@ class HamiDriver:
     def cluster_objects(self) -> list[Manifest]:
         return []
 
-    def inventory(self, nodes: Sequence[Node], slices: Sequence[ResourceSlice]) -> list[NodeFound]:
+    def inventory(
+        self, nodes: Sequence[Node], slices: Sequence[ResourceSlice], classes: Collection[str] | None = None
+    ) -> list[NodeFound]:
         return [self._node(node) for node in nodes if gfd.read(node.metadata.labels)]
 
     def _node(self, node: Node) -> NodeFound:

@@ -58,6 +58,7 @@ BROKER = (
     Use("gateway.networking.k8s.io", "httproutes", APPLY, "how people come in where there is a gateway"),
     Use("networking.k8s.io", "ingresses", APPLY, "how people come in where there is none"),
     Use("networking.k8s.io", "networkpolicies", APPLY, "the walls around a project"),
+    Use("resource.k8s.io", "deviceclasses", ("list", "watch"), "which slices can be asked for by DRA"),
     Use("resource.k8s.io", "resourceclaims", (*APPLY, *FOLLOW), "slices by DRA, and what they were given"),
     Use("resource.k8s.io", "resourceslices", ("list", "watch"), "what there is to sell by DRA"),
 )
@@ -77,7 +78,7 @@ DOCTOR = (
     Use("networking.k8s.io", "ingressclasses", ("list",), "how people may come in"),
     Use("nvidia.com", "clusterpolicies", ("list",), "how NVIDIA's operator is set up"),
     Use("nvidia.com", "gpuclusters", ("list",), "how NVIDIA's operator is set up"),
-    Use("resource.k8s.io", "deviceclasses", ("get", "list"), "which slices have a class"),
+    Use("resource.k8s.io", "deviceclasses", ("get",), "whether ours are current"),
     Use("scheduling.k8s.io", "priorityclasses", ("get",), "whether ours are current"),
     Use("storage.k8s.io", "storageclasses", ("list",), "where volumes come from"),
 )
