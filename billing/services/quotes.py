@@ -9,7 +9,7 @@ from billing.domain.pricing import at_most
 from billing.services import prices
 from billing.services.alternatives import Alternative, instead
 from billing.services.prices import Price
-from broker.domain.placement.pool import Seat
+from broker.domain.placement.seats import Seat
 from broker.models import Lease, Offering
 from broker.services import capacity, gates
 from broker.services.leases.request import Wanted, build

@@ -54,8 +54,8 @@ def could_ever_fit(
                 together[there] += (fits := _when_empty(card, profile, as_cut_now=in_service))
                 near[card.node] += [card.gpu] * (fits > 0)
         if topology:
-            links = stock.links(near)
-            return max((its.most(near[node], ASKED[topology]) for node, its in links.items()), default=0)
+            linked = (node for node in near if node in stock.links)
+            return max((stock.links[node].most(near[node], ASKED[topology]) for node in linked), default=0)
     return max(together.values(), default=0)
 
 

@@ -10,7 +10,9 @@ from broker.domain.geometry import EMPTY, CardState
 from broker.domain.gpu_models import GpuModelSpec
 from broker.domain.placement.engines import Engine
 from broker.domain.placement.kinds import Name, kind_of, must_be_of
+from broker.domain.placement.makes import Machines, Makes, Member
 from broker.domain.placement.rules import Cost
+from broker.domain.placement.seats import Seat
 from broker.domain.placement.shelves import Nodes, Shelf
 from broker.domain.placement.tables import EMPTY as UNTOUCHED
 from broker.domain.profiles import Placement, Profile
@@ -25,14 +27,6 @@ class CardView:
     node: str
     state: CardState = EMPTY
     layout: Cut = None
-
-
-@dataclass(frozen=True, slots=True)
-class Seat:
-    """A place for one slice."""
-
-    gpu: str
-    placement: Placement
 
 
 class Choice(NamedTuple):
@@ -62,6 +56,7 @@ class PoolIndex:
         self._cards: dict[str, CardView] = {}
         self._nodes = Nodes()
         self._shelves: dict[Cut, Shelf] = {}
+        self._machines: Machines | None = None  # once a gang has asked for one node
         for layout, together in self._by_layout(cards).items():
             self._put_up(layout, together)
 
@@ -72,11 +67,15 @@ class PoolIndex:
         self._cards[card.gpu] = card
         shelf = self._shelves.get(card.layout) or self._put_up(card.layout, ())
         shelf.add(card.gpu, self._nodes.number(card.node), shelf.kind.state(card.state))
+        if self._machines:
+            self._machines.came(card.gpu, card.node)
 
     def remove(self, gpu: str) -> CardView:
         """Take a card out and return it as it is now."""
         card = self._cards.pop(gpu)
         self._shelves[card.layout].remove(gpu)
+        if self._machines:
+            self._machines.left(gpu, card.node)
         return card
 
     def card(self, gpu: str) -> CardView:
@@ -147,6 +146,37 @@ class PoolIndex:
         self._shelves[layout] = shelf
         return shelf
 
+    def makes(self, profile: Profile) -> Makes:
+        """Return the nodes by what of a profile fits on them; raises ValueError for a profile of another model."""
+        self.selling(profile)
+        if self._machines is None:
+            together = ((card.gpu, card.node) for card in self._cards.values())
+            self._machines = Machines(together, fitting=self._fitting, everywhere=self._everywhere)
+        return self._machines.makes(profile, whole=profile.memory == self.model.grid)
+
+    def linked_anew(self, node: str) -> None:
+        """Take note that the cards of a node reach each other otherwise than before."""
+        if self._machines:
+            self._machines.changed(node)
+
+    def _everywhere(self, profile: Profile) -> dict[str, list[Member]]:
+        found: defaultdict[str, list[Member]] = defaultdict(list)
+        for shelf, number in self.selling(profile):
+            kind, uncut = shelf.kind, self.is_uncut(shelf)
+            for state in kind.ranks.order[number]:
+                for gpu, node in shelf.cards_in(state):
+                    found[node].append(Member(gpu, kind, number, state, uncut))
+        return found
+
+    def _fitting(self, gpus: Iterable[str], profile: Profile) -> list[Member]:
+        found, name = [], (profile.name, profile.isolation)
+        for gpu in gpus:
+            shelf = self._shelves[self._cards[gpu].layout]
+            number, state = shelf.kind.number.get(name), shelf.state(gpu)
+            if number is not None and state in shelf.kind.cost[number]:
+                found.append(Member(gpu, shelf.kind, number, state, self.is_uncut(shelf)))
+        return found
+
     def is_uncut(self, shelf: Shelf) -> bool:
         """Tell whether the cards of a shelf are yet to be cut."""
         return not shelf.kind.fixed
@@ -175,6 +205,8 @@ class PoolIndex:
         self._cards[card.gpu] = CardView(card.gpu, card.node, state, card.layout)
         shelf = self._shelves[card.layout]
         shelf.become(card.gpu, shelf.kind.state(state))
+        if self._machines:
+            self._machines.changed(card.node)
 
 
 def _twice(card: CardView) -> ValueError:

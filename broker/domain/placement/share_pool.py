@@ -11,8 +11,9 @@ from zlib import crc32
 from broker.domain.geometry import CardState
 from broker.domain.gpu_models import GpuModelSpec
 from broker.domain.placement.kinds import Kind, kind_of
-from broker.domain.placement.pool import CardView, PoolIndex, Seat
+from broker.domain.placement.pool import CardView, PoolIndex
 from broker.domain.placement.rooms import WHOLE, Request, Room
+from broker.domain.placement.seats import Seat
 from broker.domain.placement.shared import Bid, SharedNodes
 from broker.domain.placement.stranding import LeastStranded, Weights
 from broker.domain.profiles import Placement, Profile
@@ -99,6 +100,9 @@ class SharePool:
         """Take a card in, or raise ValueError when it is in the pool already."""
         self._fits.add(card)
         self._look(card)
+
+    def linked_anew(self, node: str) -> None:
+        """Shares have no links."""
 
     def remove(self, gpu: str) -> CardView:
         """Take a card out and return it as it is now."""

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from django.db import DataError, IntegrityError
 
-from broker.domain.placement.pool import Seat
+from broker.domain.placement.seats import Seat
 from broker.domain.profiles import Profile
 from broker.domain.states import Isolation, LeaseState
 from broker.models.keys import allocation_id

@@ -61,6 +61,11 @@ class Card:
         return self.layout is not None and of_shares(self.layout)
 
     @property
+    def wiring(self) -> tuple[str, int, str, str]:
+        """What its links to others hang on."""
+        return self.node, self.index, self.fabric, self.numa
+
+    @property
     def where(self) -> str:
         return f"{self.cluster} / {self.node_name} / card {self.index}"
 

@@ -4,7 +4,8 @@ from hypothesis import strategies as st
 from broker.domain.geometry import EMPTY, Geometry, Held, state_of
 from broker.domain.packing import most_of
 from broker.domain.placement.kinds import kind_of
-from broker.domain.placement.pool import CardView, PoolIndex, Seat
+from broker.domain.placement.pool import CardView, PoolIndex
+from broker.domain.placement.seats import Seat
 from broker.domain.placement.tables import NOWHERE
 from broker.domain.profiles import Placement
 from broker.domain.published import Published, narrowed, placements_of, published, read_published, walled

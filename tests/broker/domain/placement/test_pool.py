@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from broker.domain.geometry import EMPTY, Geometry, Held
 from broker.domain.placement import lowest
-from broker.domain.placement.pool import CardView, PoolIndex, Seat
+from broker.domain.placement.pool import CardView, PoolIndex
+from broker.domain.placement.seats import Seat
 from broker.domain.profiles import Placement, Profile, shares
 from broker.domain.states import Isolation
 from tests.broker.domain.fleet import FOUR, H100, ONE, SEVEN, THREE, TWO
