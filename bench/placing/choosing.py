@@ -9,10 +9,12 @@ from time import perf_counter, perf_counter_ns
 
 from bench.placing.cards import MODEL, PROFILES
 from bench.placing.workloads import MADE
+from broker.domain.geometry import EMPTY
 from broker.domain.placement.gangs import gang_of
 from broker.domain.placement.pool import CardView, PoolIndex
 from broker.domain.placement.seats import Seat
 from broker.domain.placement.topology import Link, Topology
+from broker.domain.placement.warmth import COLD
 from broker.domain.profiles import Placement, Profile
 
 PAIRS = tuple(tuple(Link.BRIDGE if a // 2 == b // 2 else Link.NUMA for b in range(8)) for a in range(8))
@@ -36,7 +38,8 @@ class Choosing:
 def choosing(cards: int, seed: int = 1) -> Choosing:
     """Fill a pool, then choose, hold and let go; ask for gangs; and let cards leave and come back."""
     chance = Random(seed)
-    pool = PoolIndex(MODEL, [CardView(f"gpu_{n:07}", f"node_{n // 8:06}") for n in range(cards)])
+    cold = [CardView(f"gpu_{n:07}", f"node_{n // 8:06}", EMPTY, None, COLD) for n in range(cards)]
+    pool = PoolIndex(MODEL, cold)
     live = _filled(pool, chance.choices(PROFILES, MADE[MIX], k=29 * cards // 10))
     gc.freeze()
     took = []

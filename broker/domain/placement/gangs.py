@@ -70,18 +70,15 @@ def gang_of(
 
 
 def _anywhere(pool: PoolIndex, profile: Profile, count: int) -> tuple[Seat, ...] | None:
-    """Hold the seats in the pool itself, one after the other, and let them all go again."""
+    """Hold the seats in the pool itself, one after the other, and leave it as it was."""
     if pool.how_many_fit(profile) < count:
         return None
     seats: list[Seat] = []
-    try:
+    with pool.trying() as hold:
         # Where its placements cross, an unlucky one takes the room of two, and the last finds none.
         while len(seats) < count and (seat := pool.choose(profile)):
-            pool.hold(seat, profile)
+            hold(seat, profile)
             seats.append(seat)
-    finally:
-        for seat in reversed(seats):
-            pool.release(seat, profile)
     return tuple(seats) if len(seats) == count else None
 
 

@@ -10,6 +10,7 @@ from broker.domain.placement import prices
 from broker.domain.placement.engines import Engine, ranks_of
 from broker.domain.placement.ranks import Ranks
 from broker.domain.placement.rules import Cost
+from broker.domain.placement.warm_seats import Seats
 from broker.domain.placement.tables import EMPTY, NOWHERE, Move, Table
 from broker.domain.profiles import Profile
 from broker.domain.published import Cut, Published
@@ -46,6 +47,11 @@ class Kind:
     def most(self) -> tuple[tuple[int, ...], ...]:
         """By profile and state exactly how many of it a card could still take, and none for NOWHERE."""
         return tuple(_most(its) for its in self.table.moves)
+
+    @cached_property
+    def seats(self) -> Seats:
+        """What may be left cut on a card."""
+        return Seats(self.ranks)
 
     def state(self, card: CardState) -> int:
         """Return the number of a card's state, NOWHERE where what it holds contradicts what it can be cut into.
