@@ -10,8 +10,8 @@ from broker.domain.placement import prices
 from broker.domain.placement.engines import Engine, ranks_of
 from broker.domain.placement.ranks import Ranks
 from broker.domain.placement.rules import Cost
-from broker.domain.placement.warm_seats import Seats
 from broker.domain.placement.tables import EMPTY, NOWHERE, Move, Table
+from broker.domain.placement.warm_seats import Seats
 from broker.domain.profiles import Profile
 from broker.domain.published import Cut, Published
 from broker.domain.states import Isolation

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 
 from broker.domain.placement.buckets import Buckets
 from broker.domain.placement.ranks import Ranks
-from broker.domain.placement.warm_seats import Seats
 from broker.domain.placement.tables import EMPTY, NOWHERE
+from broker.domain.placement.warm_seats import Seats
 from broker.domain.placement.warmth import Cutting
 
 Way = tuple[Cutting, int]  # how a profile is had on a card, and its first unit there

@@ -3,22 +3,21 @@
 What does not go through together is left in the queue, for whoever places leases one by one and says why not.
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from django.db import DataError, IntegrityError
 
+from broker.domain.placement.pool import PoolIndex
 from broker.domain.placement.seats import Seat
 from broker.domain.profiles import Profile
 from broker.domain.states import Isolation, LeaseState
 from broker.models.keys import allocation_id
 from broker.models.telling import tell
 from broker.services.catalogue import shape
-from broker.services.placement.cards import Card, Pool
+from broker.services.placement.cards import Card, Pool, placed_on
 from broker.services.placement.engine import up_to_date
-from broker.services.placement.stock import Index
 from ports import database, doorbell
 from tenants.services.actors import SYSTEM
 from tenants.services.walls import as_tenant
@@ -86,6 +85,7 @@ class Choice(NamedTuple):
     """Where one of them would go."""
 
     row: Row
+    profile: Profile
     seat: Seat
     card: Card
 
@@ -148,31 +148,17 @@ def _choose(pool: Pool, rows: Sequence[Row], without: set[str]) -> list[Choice]:
     found: list[Choice] = []
     with up_to_date() as stock:
         index = stock.index(pool, Isolation.HARDWARE)
-        with index.changed(without=without, along=()), _undone(index) as hold:
+        # Slices have walls: they are ranked by a pool, which lets places be tried.
+        assert isinstance(index.best, PoolIndex)
+        with index.changed(without=without, along=()), index.best.trying() as hold:
             for row in rows:
                 profile = shape(pool[0], row.profile, row.isolation)
                 seat = index.best.choose(profile)
                 if seat is None:
                     break
                 hold(seat, profile)
-                found.append(Choice(row, seat, index.cards[seat.gpu]))
+                found.append(Choice(row, profile, seat, index.cards[seat.gpu]))
     return found
-
-
-@contextmanager
-def _undone(index: Index) -> Iterator[Callable[[Seat, Profile], None]]:
-    """Let seats be held in an index until the block ends."""
-    held: list[tuple[Seat, Profile]] = []
-
-    def hold(seat: Seat, profile: Profile) -> None:
-        index.best.hold(seat, profile)
-        held.append((seat, profile))
-
-    try:
-        yield hold
-    finally:
-        for seat, profile in reversed(held):
-            index.best.release(seat, profile)
 
 
 def _take(choices: Sequence[Choice], now: datetime) -> set[str]:
@@ -186,7 +172,7 @@ def _take(choices: Sequence[Choice], now: datetime) -> set[str]:
         "start": [c.seat.placement.start for c in choices],
         "size": [c.seat.placement.size for c in choices],
         "place": [allocation_id() for _ in choices],
-        "cause": [f"placed on {c.card.where}" for c in choices],
+        "cause": [placed_on([c.seat], {c.seat.gpu: c.card}, c.profile) for c in choices],
         "now": now,
         "now_at": now.replace(microsecond=0),
         "due": now + LOOK_AGAIN,

@@ -19,7 +19,7 @@ from broker.services.capacity import could_ever_fit
 from broker.services.catalogue import profile_of
 from broker.services.leases import bursts, leaving
 from broker.services.leases.bursts import LOOK_AGAIN, UNREADABLE
-from broker.services.placement.cards import Card, Pool
+from broker.services.placement.cards import Card, Pool, placed_on
 from broker.services.placement.engine import up_to_date
 from broker.services.placement.seating import (
     NEAR,
@@ -289,11 +289,10 @@ def _hold(lease: Lease, seating: Seating, now: datetime, waits: bool = False) ->
     )
     lease.generation = generation
     mounting.settle(lease, next(iter(seating.cards.values())).cluster)
-    where = ", ".join(sorted({card.where for card in seating.cards.values()}))
     lease.move(
         LeaseState.PROVISIONING,
         now=now,
-        cause=f"placed on {where}",
+        cause=placed_on(seating.seats, seating.cards, profile_of(offering)),
         generation=generation,
         claimed_until=None,
         due_at=now + LOOK_AGAIN,
