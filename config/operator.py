@@ -74,6 +74,16 @@ class Operator(BaseSettings):
     simulated_speed: float = Field(
         default=1.0, description="Divides the simulated provisioner's pull and start times."
     )
+    simulated_cut_s: float = Field(
+        default=0.4,
+        ge=0,
+        description="Median seconds in which a simulated card is cut for a slice; one that is still cut takes none.",
+    )
+    simulated_destroy_s: float = Field(
+        default=0.2,
+        ge=0,
+        description="Median seconds that it takes longer where something left cut is destroyed first.",
+    )
     lease_gates: tuple[str, ...] = Field(
         default=("broker.services.quotas.gate", "billing.services.burn.gate"),
         description="What a lease must pass before it may queue, in this order.",

@@ -289,6 +289,8 @@ PROVISIONERS = {  # by Cluster.provisioner; each is made with the cluster's id
     "kubernetes": "broker.provisioners.kubernetes.provisioner.KubernetesProvisioner",
 }
 SIMULATED_SPEED = operator.simulated_speed
+SIMULATED_CUT_S = operator.simulated_cut_s
+SIMULATED_DESTROY_S = operator.simulated_destroy_s
 LEASE_GATES = operator.lease_gates
 PAYMENT_GATEWAY = operator.payment_gateway
 SHARE_SOFT_CARDS = operator.share_soft_cards

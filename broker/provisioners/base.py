@@ -6,6 +6,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
 
+from broker.domain.placement.warmth import Cutting
+
 ORDER = re.compile(r"l-([0-9a-z]+)-g(\d{1,9})", re.ASCII)
 
 
@@ -23,6 +25,7 @@ class Slice:
     grid: int = 0  # units of the whole card
     memory_gb: int = 0  # of the whole card
     asks: str = ""  # how its cluster calls such a slice, where that is not the usual name
+    cutting: Cutting | None = None  # what its card needs for it, where our books tell: in a simulated cluster
 
 
 @dataclass(frozen=True)
