@@ -26,6 +26,7 @@ MOST, TRIES = 16, 3  # that many at once, so that the first does not wait long f
 LOOK_AGAIN = timedelta(seconds=10)
 # What the database cannot take or give back: about one lease, unlike a lost connection, which ends the run.
 UNREADABLE = (DataError, IntegrityError, ValueError, OverflowError)
+GUARDS = {"one_lease_per_place", "one_isolation_per_card", "no_strangers_on_a_soft_card"}
 # Who is in the hands of another placer at this moment is theirs.
 QUEUED = """
 SELECT l.id, l.seq, l.at, l.max_duration_s, o.profile, o.isolation
@@ -102,23 +103,29 @@ def place(
 ) -> Outcome:
     """Place as many leases of a tenant as go through together, the oldest first, in a transaction of its own.
 
-    None younger is placed than the first that finds no room. Those of `rings_for` get a hint to go on with.
+    None younger is placed than the first that finds no room. Those of `rings_for` get a hint to go on with. Who loses
+    a place to somebody faster looks again; nothing is written of what was lost with it.
     """
-    try:
-        with as_tenant(tenant_id):
-            rows = _queued(lease_ids)
-            placed, crowded = _place(pool, rows, now)
-            for lease_id in placed:
-                tell(lease_id, tenant_id, before=LeaseState.QUEUED, after=LeaseState.PROVISIONING)
-            rung = sorted(placed.intersection(rings_for))
-            doorbell.ring_for_each("broker.step", rung, tenant_id=tenant_id, now=now)
-            return Outcome(
-                placed.union(lease_ids).difference(row.id for row in rows if row.id not in placed), crowded
-            )
-    except (
-        UNREADABLE
-    ):  # somebody was faster, or one of them is odd: nothing was written, and they go one by one
-        return Outcome(set(), crowded=True)
+    for _ in range(TRIES):
+        try:
+            with as_tenant(tenant_id):
+                rows = _queued(lease_ids)
+                placed, crowded = _place(pool, rows, now)
+                for lease_id in placed:
+                    tell(lease_id, tenant_id, before=LeaseState.QUEUED, after=LeaseState.PROVISIONING)
+                rung = sorted(placed.intersection(rings_for))
+                doorbell.ring_for_each("broker.step", rung, tenant_id=tenant_id, now=now)
+                waits = {row.id for row in rows if row.id not in placed}
+                return Outcome(placed.union(lease_ids).difference(waits), crowded)
+        except UNREADABLE as error:
+            if not was_faster(error):  # one of them is odd: nothing was written, and they go one by one
+                return Outcome(set(), crowded=True)
+    return Outcome(set(), crowded=False)  # the first of them goes alone, and those behind it together again
+
+
+def was_faster(error: Exception) -> bool:
+    """Tell whether somebody else took a place, or came to a card, between the look at it and the writing."""
+    return getattr(getattr(error.__cause__, "diag", None), "constraint_name", None) in GUARDS
 
 
 def _queued(lease_ids: Sequence[str]) -> list[Row]:
