@@ -15,6 +15,8 @@ from billing.portal import calls, rail, shelf, wishes
 from billing.portal.pages import PageRequest, may, must, page
 from billing.portal.shelf import Item, Sold
 from billing.portal.volumes import gib
+from broker.domain.moves import stays
+from broker.domain.states import Isolation
 from broker.domain.workloads import TEMPLATES, template_for
 from broker.models import Lease, Volume
 from broker.services.leases import request as asking
@@ -105,6 +107,7 @@ def form(request: PageRequest, asked: QueryDict, *, sent: bool = False) -> HttpR
         "may_launch": may_write and request.tenant.suspended_at is None,
         "project": request.project,
         "reused": reused,
+        "stays": wish.movable and stays(Isolation(each.offering.isolation), wanted.quantity),
         "key": (not reused and asked.get("key")) or ids.secret(),
         "now": request.now,
         "call": calls.post("/leases", body(request, each, wish, wanted)),

@@ -9,6 +9,8 @@ from zoneinfo import ZoneInfo
 from django.http import QueryDict
 
 from billing.portal.pages import PageRequest
+from broker.domain.moves import stays
+from broker.domain.states import Isolation
 from broker.domain.workloads import BATCH, JUPYTER, OWN, SSH, VLLM, VSCODE, Template
 from broker.models import Offering
 from broker.services.leases.request import Wanted
@@ -90,7 +92,7 @@ class Wish:
             env=self._env(),
             ssh_keys=[line.strip() for line in self.keys.splitlines() if line.strip()],
             volume="" if self.volume == NEW else self.volume,
-            movable=self.movable,
+            movable=self.movable and not stays(Isolation(offering.isolation), quantity),
         )
 
     def _count(self) -> int:

@@ -75,7 +75,7 @@ class LeaseWanted(Strict):
     movable = serializers.BooleanField(
         default=False,
         help_text="Whether we may stop it and start it on another card, after notice: its volume stays, and the"
-        " time in between is not charged. Several slices together stay where they are.",
+        " time in between is not charged. Refused for several together and for shares of cards: they stay.",
     )
     tags = Tags(default=dict)
 

@@ -7,7 +7,8 @@ from django.db import connection, models
 from django.db.models import Q
 
 from broker.domain.lifecycle import HOLDS_CAPACITY, NEXT, SETTLED
-from broker.domain.states import EndReason, LeaseState
+from broker.domain.moves import stays
+from broker.domain.states import EndReason, Isolation, LeaseState
 from broker.models.keys import ID_LENGTH, lease_id
 from broker.models.moving import move
 from broker.models.offerings import Offering
@@ -126,6 +127,11 @@ class Lease(TenantOwned):
     @property
     def settled(self) -> bool:
         return LeaseState(self.state) in SETTLED
+
+    @property
+    def stays(self) -> str:
+        """Why one like it is never moved to another card; empty where it may be."""
+        return stays(Isolation(self.offering.isolation), self.quantity)
 
     @property
     def queues_since(self) -> datetime:

@@ -8,8 +8,10 @@ from datetime import datetime, timedelta
 from django.conf import settings
 from django.db import transaction
 
+from broker.domain.moves import stays
 from broker.domain.placement.topology import ASKED
 from broker.domain.profiles import ProfileKind
+from broker.domain.states import Isolation
 from broker.models import Lease, Offering, OfferingState
 from broker.services import capacity, gates
 from broker.services.catalogue import profile_of
@@ -80,6 +82,8 @@ def build(
         wanted = _checked_topology(wanted, offering)
     if wanted.quantity > 1:
         _check_gang(wanted, offering)
+    if wanted.movable and (why := stays(Isolation(offering.isolation), wanted.quantity)):
+        raise never_moved(why)
     volume = None
     if wanted.volume:
         volume = mounting.mountable(
@@ -237,6 +241,13 @@ def _check_gang(wanted: Wanted, offering: Offering) -> None:
             ),
             most=most,
         )
+
+
+def never_moved(why: str) -> Invalid:
+    """Return the refusal of a promise that nobody could keep."""
+    return Invalid(
+        "movable", f"{why[0].upper()}{why[1:]}.", fix="Leave `movable` out: nothing else is needed."
+    )
 
 
 def _more_freely(wanted: Wanted) -> str:

@@ -1,5 +1,7 @@
 """Operators see what a plan costs and wins, decide about it, and watch it being carried out."""
 
+import re
+
 import pytest
 from django.test import Client
 
@@ -60,6 +62,15 @@ def test_a_plan_is_proposed_accepted_and_carried_out_from_the_pages(
     assert all(word in shown for word in ("1 of 1 over", "Move 1 done", "1 of 1 leases moved"))
     assert trail() == [("plans.propose", ""), ("plan.accepted", "whole cards are asked for")]
     no_contradiction(life)
+
+
+def test_a_phone_shows_where_a_move_comes_from_and_goes_to(
+    life: Life, kestrel: Home, operator: Client
+) -> None:
+    shown = page(operator, f"/ops/plans/{plan(operator, life).pk}/")
+    for word in ("From", "To"):
+        (cell,) = re.findall(rf'<td class="([^"]*)"><span class="ph-only q">{word} </span>', shown)
+        assert "ph-no" not in cell
 
 
 def test_a_plan_is_declined_with_a_reason_and_proposed_anew(
