@@ -14,7 +14,7 @@ from django.db.models.functions import Coalesce
 
 from broker.domain.published import placements_of
 from broker.domain.states import Isolation, LeaseState
-from broker.models import Allocation, Gpu, Lease, Offering, StaleLease
+from broker.models import Allocation, Gpu, Lease, MovePlan, Offering, StaleLease
 from broker.services.capacity import could_ever_fit
 from broker.services.catalogue import profile_of
 from broker.services.leases import bursts, leaving
@@ -83,6 +83,7 @@ def serve(pool: Pool, *, now: datetime, upto: str = "") -> int:
     hopeless: dict[Wants, str] = {}  # what found no place just now, and why: its like need not try
     queue, impossible = waiting(pool, upto=upto), set[Shape]()
     placed, together, crowded = 0, set[str](), False
+    rooms: set[str] | None = None  # for whom others are being moved: asked where somebody finds no place
     for number, entry in enumerate(queue, 1):
         reason = hopeless.get(entry.wants)
         if reason is None and not crowded and entry.lease_id not in together:
@@ -102,10 +103,15 @@ def serve(pool: Pool, *, now: datetime, upto: str = "") -> int:
         if reason is not None and reason != entry.waits_for:
             with as_tenant(entry.tenant_id):
                 _say([entry.lease_id], reason)
+        if rooms is None:
+            rooms = MovePlan.objects.making_room(*pool)
+        if entry.lease_id in rooms:
+            _hold_back(queue[number:], entry, why="for which others are being moved out of the way now")
+            break
         if now - entry.since > PATIENCE and entry.shape not in impossible and not entry.volume_id:
-            offering = Offering.objects.get(pk=entry.offering_id)
-            if _may_land(entry, offering):
-                _hold_back(queue[number:], behind=f"{entry.quantity} × {offering.label}")
+            if _may_land(entry, Offering.objects.get(pk=entry.offering_id)):
+                why = "which has waited for more than an hour and is placed first"
+                _hold_back(queue[number:], entry, why=why)
                 break
             impossible.add(entry.shape)
     return placed
@@ -138,8 +144,10 @@ def _may_land(entry: Waiting, offering: Offering) -> bool:
     return most >= entry.quantity
 
 
-def _hold_back(younger: Iterable[Waiting], *, behind: str) -> None:
-    reason = f"Waits behind an older request for {behind}, which has waited for more than an hour and is placed first."
+def _hold_back(younger: Iterable[Waiting], older: Waiting, *, why: str) -> None:
+    """Leave who came later in the queue, so that nobody takes a place that becomes free for who came before."""
+    label = Offering.objects.get(pk=older.offering_id).label
+    reason = f"Waits behind an older request for {older.quantity} × {label}, {why}."
     untold: defaultdict[str, list[str]] = defaultdict(list)
     for entry in younger:
         if entry.waits_for != reason:
