@@ -183,13 +183,13 @@ def test_the_top_bar_tells_how_many_proofs_hold(life: Life, kestrel: Home, opera
     queue = page(operator, "/ops/queue/")
     assert meter(queue) == "check", "without a script it leads to the proofs"
     assert 'hx-get="/ops/proofs/"' in queue
-    assert meter(page(operator, "/ops/system/")) == "8 of 8 ok"
-    assert meter(page(operator, "/ops/proofs/")) == "8 of 8 ok"
+    assert meter(page(operator, "/ops/system/")) == "10 of 10 ok"
+    assert meter(page(operator, "/ops/proofs/")) == "10 of 10 ok"
     life.lease(kestrel, world.offering("card"))
     for row in PriceVersion.objects.all():
         PriceVersion.objects.filter(pk=row.pk).update(valid=DateTimeTZRange(row.valid.lower, life.now))
     asked = operator.get("/ops/proofs/", headers={"HX-Request": "true", "HX-Target": "proven"})
-    assert meter(asked.content.decode()) == "7 of 8 bad"
+    assert meter(asked.content.decode()) == "9 of 10 bad"
     assert b"hx-swap-oob" not in asked.content, "what asks for itself is put in its own place"
     assert b'hx-swap-oob="true"' in operator.get("/ops/proofs/", headers={"HX-Target": "proofs"}).content
 
