@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from billing.domain.ledger import AccountType
 from broker.domain.states import EndReason, LeaseState
 from config.logs import LOGGING as LOGGING
 from config.operator import operator
@@ -250,6 +251,8 @@ SPECTACULAR_SETTINGS = {
         "NodeState": "broker.models.inventory.NodeState",
         "OfferingState": "broker.models.offerings.OfferingState",
         "PaymentStatus": "billing.models.payments.PaymentStatus",
+        "TransferKind": "billing.models.ledger.TransferKind",
+        "AccountType": [each.value for each in AccountType],
     },
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",

@@ -4,6 +4,7 @@ from django.urls import path
 from rest_framework.routers import SimpleRouter
 
 from billing.api.all_cards import OpsGpus
+from billing.api.all_ledger import OpsLedgerTransfers, OpsTrialBalance
 from billing.api.all_money import OpsOfferings, OpsPayments, OpsPriceVersions, OpsProofs
 from billing.api.invoices import Invoices
 from billing.api.payments import Payments
@@ -22,6 +23,7 @@ router.register("ops/gpus", OpsGpus, "api-ops-gpu")
 router.register("ops/offerings", OpsOfferings, "api-ops-offering")
 router.register("ops/price-versions", OpsPriceVersions, "api-ops-price-version")
 router.register("ops/payments", OpsPayments, "api-ops-payment")
+router.register("ops/ledger-transfers", OpsLedgerTransfers, "api-ops-ledger-transfer")
 
 urlpatterns = [
     path(
@@ -30,5 +32,6 @@ urlpatterns = [
         name="api-lease-charges",
     ),
     path("ops/proofs", OpsProofs.as_view({"get": "list"}), name="api-ops-proof-list"),
+    path("ops/trial-balance", OpsTrialBalance.as_view({"get": "list"}), name="api-ops-trial-balance-list"),
     *router.urls,
 ]

@@ -28,8 +28,9 @@ from typing import Any
 
 from django.db.backends.postgresql.psycopg_any import NumericRange
 
-from billing.models import Invoice, InvoiceLine, Payment
+from billing.models import Invoice, InvoiceLine, LedgerTransfer, Payment
 from billing.services import drafts, periods, rating
+from billing.services.ledger import posting
 from broker.models import Allocation, LayoutChange, MovePlan, Node, Offering
 from broker.services.leases.request import Wanted, request
 from broker.services.volumes import keeping
@@ -262,6 +263,13 @@ def a_payment(world: World) -> str:
     return str(Payment.objects.get_or_create(**where, defaults=asked)[0].pk)
 
 
+def a_transfer(world: World) -> str:
+    """What is posted of an invoice."""
+    invoice = a_final_invoice(world)
+    posting.finalized([invoice], now=moment())
+    return str(LedgerTransfer.objects.about(invoice)[0].pk)
+
+
 def an_invoice_line(world: World) -> tuple[str, str]:
     now = moment()
     ran(world.root, sold(), now.replace(microsecond=0) - timedelta(minutes=2), 60)
@@ -292,6 +300,7 @@ THINGS: dict[str, Thing] = {
     "invoice": in_its_tenant(an_invoice),
     "final invoice": in_its_tenant(a_final_invoice),
     "payment": in_its_tenant(a_payment),
+    "ledger transfer": in_its_tenant(a_transfer),
     "lease": in_its_tenant(a_lease),
     "allocation": in_its_tenant(an_allocation),
     "price version": lambda world: str(sold().price_versions.get().pk),
@@ -475,6 +484,9 @@ ROWS: dict[str, Row] = {
     "api/v1/ops/price-versions/<str:pk>": fleet(thing="price version", audited=True),
     "api/v1/ops/payments": fleet(audited=True),
     "api/v1/ops/payments/<str:pk>": fleet(thing="payment", audited=True),
+    "api/v1/ops/ledger-transfers": fleet(audited=True),
+    "api/v1/ops/ledger-transfers/<str:pk>": fleet(thing="ledger transfer", audited=True),
+    "api/v1/ops/trial-balance": fleet(audited=True),
     "api/v1/ops/proofs": fleet(audited=True),
     "api/v1/ops/tenants": fleet(audited=True),
     "api/v1/ops/tenants/<str:pk>": fleet(thing="tenant", audited=True),
@@ -548,6 +560,7 @@ ROWS: dict[str, Row] = {
     "ops/": ops(GET=STAFF),
     "ops/map/": ops(GET=STAFF),
     "ops/proofs/": ops(GET=STAFF),
+    "ops/ledger/": ops(GET=STAFF),
     "ops/system/": ops(GET=STAFF),
     "ops/cards/": ops(GET=STAFF),
     "ops/cards/<str:pk>/": ops(thing="gpu", GET=STAFF),

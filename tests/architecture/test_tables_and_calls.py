@@ -48,6 +48,7 @@ NO_PAGE = ("components/", "style/", "allauth/elements/", "replay/")
 WRITTEN = re.compile(r'<c-table\b[^>]*caption="([^"]*)"|<caption class="vh">([^<]*)')
 MORE = {  # what is behind a page's own tabs and drawers
     "ops/system/": ("?trail=visits",),
+    "ops/ledger/": ("?before=999999",),
     "ops/offerings/": ("?state=draft", "?state=published"),
     "ops/cards/": ("?show=free", "?show=sold"),
     "leases/": ("?state=over", "?state=all&by=me", "?q=fold", "?state=waiting&class=spot"),

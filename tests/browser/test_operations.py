@@ -46,6 +46,7 @@ def addresses(portal: Portal) -> dict[str, str]:
         "lease": f"/ops/leases/{portal.leases['fold']}/",
         "offerings": "/ops/offerings/",
         "offering": f"/ops/offerings/{Offering.objects.all()[0].pk}/",
+        "ledger": "/ops/ledger/",
         "system": "/ops/system/",
     }
 
