@@ -15,6 +15,7 @@ from billing.domain.money import Money, decimal_string, fixed_point
 from billing.models import Invoice, InvoiceLine, InvoiceStatus, Payment, PriceVersion
 from billing.portal import calls, downloads, explained
 from billing.portal.pages import PageRequest, page
+from billing.services.ledger import books
 from billing.services.payments import opening
 from billing.services.payments.opening import NotPayable
 from billing.services.payments.standing import Stands, stands
@@ -43,6 +44,7 @@ def invoices(request: PageRequest) -> HttpResponse:
         return downloads.table("invoices", LIST_HEADS, cells)
     context = {
         "invoices": [(each, month_words(each)) for each in listed],
+        "owed": books.owed(request.tenant.pk),
         "draft": next((each for each in listed if each.status == InvoiceStatus.DRAFT), None),
         "tenant": request.tenant,
         "currency": request.tenant.currency,

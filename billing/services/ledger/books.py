@@ -1,4 +1,7 @@
-"""Whether the books agree: trial balance, balances against transfers, and what has been booked. Must run as staff."""
+"""What the books say and whether they agree: trial balance, balances against transfers, what has been booked.
+
+All but `owed` must run as staff.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -6,6 +9,8 @@ from dataclasses import dataclass
 from django.db import connection
 
 from billing.domain.ledger import GROW_BY_CREDIT, AccountType
+from billing.domain.money import Money
+from billing.models import AccountBalance
 from billing.services.statements import statement
 
 ORDER = {each.value: n for n, each in enumerate(AccountType)}
@@ -102,6 +107,13 @@ def missing() -> list[tuple[str, str, str]]:
     with connection.cursor() as cursor:
         cursor.execute(statement("ledger_missing"))
         return list(cursor.fetchall())
+
+
+def owed(tenant_id: str) -> list[Money]:
+    """Return what a tenant owes for final invoices, in each currency in which it owes anything; one query."""
+    receivable = AccountBalance.objects.filter(tenant_id=tenant_id, account__type=AccountType.RECEIVABLE)
+    found = receivable.exclude(minor=0).order_by("account__currency")
+    return [Money(minor, currency) for minor, currency in found.values_list("minor", "account__currency")]
 
 
 def _totals(lines: Iterable[Line]) -> tuple[Totals, ...]:
