@@ -4,6 +4,7 @@ from typing import Any, ClassVar
 
 from django.db.models import QuerySet
 from django.http import Http404
+from django.http.response import HttpResponseBase
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.decorators import action
@@ -11,6 +12,7 @@ from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from billing.api import bundles
 from billing.api.amounts import MoneyOut, exact, hourly, money
 from billing.api.payments import PaymentOut
 from billing.models import Invoice, InvoiceLine, InvoiceStatus
@@ -133,6 +135,7 @@ class Invoices(ListModelMixin, RetrieveModelMixin, TenantViewSet):
         "retrieve": "billing.read",
         "lines": "billing.read",
         "explain": "billing.read",
+        "bundle": "billing.read",
         "pay": "billing.write",
     }
 
@@ -162,6 +165,15 @@ class Invoices(ListModelMixin, RetrieveModelMixin, TenantViewSet):
         if (line := lines.first()) is None:
             raise Http404
         return Response(_shown(explain(line, most=MOST_LEASES)))
+
+    @extend_schema(responses=bundles.BundleOut, filters=False)
+    @action(detail=True, pagination_class=None)
+    def bundle(self, request: Request, pk: str) -> HttpResponseBase:
+        """Return everything that the invoice follows from, as a file that anybody can check it by.
+
+        The program that does so is given out at `/invoices/verify.py`. A final invoice has the same bytes for ever.
+        """
+        return bundles.sent(self.get_object())
 
     @extend_schema(request=None, responses={202: PaymentOut})
     @action(detail=True, methods=["post"])

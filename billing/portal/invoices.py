@@ -15,6 +15,7 @@ from billing.domain.money import Money, decimal_string, fixed_point
 from billing.models import Invoice, InvoiceLine, InvoiceStatus, Payment, PriceVersion
 from billing.portal import calls, downloads, explained
 from billing.portal.pages import PageRequest, page
+from billing.services.bundles import file_name
 from billing.services.ledger import books
 from billing.services.payments import opening
 from billing.services.payments.opening import NotPayable
@@ -93,6 +94,8 @@ def invoice(request: PageRequest, pk: str) -> HttpResponse:
         "now": request.now,
         "call": calls.get(path),
         "call_lines": calls.get(f"{path}/lines?limit=500"),
+        "call_bundle": calls.get(f"{path}/bundle"),
+        "file_name": file_name(found),
         "call_pay": calls.post(f"{path}/pay", {}) if money.payable else "",
     }
     if at is not None:

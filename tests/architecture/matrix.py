@@ -506,6 +506,7 @@ ROWS: dict[str, Row] = {
     "api/v1/invoices": api("billing", GET=PAYERS, part=NOBODY),
     "api/v1/invoices/<str:pk>": api("billing", thing="invoice", GET=PAYERS, part=NOBODY),
     "api/v1/invoices/<str:pk>/lines": api("billing", thing="invoice", GET=PAYERS, part=NOBODY),
+    "api/v1/invoices/<str:pk>/bundle": api("billing", thing="invoice", GET=PAYERS, part=NOBODY),
     "api/v1/invoices/<str:pk>/lines/<str:n>/explain": api(
         "billing", thing="invoice line", GET=PAYERS, part=NOBODY
     ),
@@ -531,7 +532,10 @@ ROWS: dict[str, Row] = {
     "queue/": page(GET=ALL, part=SAME),
     "spend/": page(GET=ALL, part=SAME),
     "invoices/": page(GET=PAYERS, part=NOBODY),
+    "invoices/verify.py": anybody(),
     "invoices/<str:pk>/": page(thing="invoice", GET=PAYERS, part=NOBODY),
+    "invoices/<str:pk>/bundle/": page(thing="invoice", GET=PAYERS, part=NOBODY),
+    "invoices/<str:pk>/check/": page(thing="invoice", GET=PAYERS, part=NOBODY),
     "invoices/<str:pk>/pay/": page(thing="final invoice", POST=SETTLERS, part=NOBODY),
     # tenants, in the portal
     "join/<str:secret>/": anybody("GET", "POST", thing="link", writes_on_get=True),
