@@ -15,6 +15,7 @@ from rest_framework.response import Response
 from billing.api import bundles
 from billing.api.amounts import MoneyOut, exact, hourly, money
 from billing.api.payments import PaymentOut
+from billing.domain.explain import fraction
 from billing.models import Invoice, InvoiceLine, InvoiceStatus
 from billing.services.explain import Explained, LeaseUse, explain
 from billing.services.payments import opening
@@ -117,6 +118,7 @@ class ExplainOut(serializers.Serializer[Any]):
     leases = LeaseUseOut(many=True)
     leases_total = serializers.IntegerField()
     rule = serializers.CharField()
+    fraction = serializers.CharField()
     recomputed = MoneyOut()
     recomputed_equal = serializers.BooleanField()
 
@@ -202,6 +204,7 @@ def _shown(told: Explained) -> dict[str, Any]:
         "leases": [_use(use) for use in told.leases],
         "leases_total": told.leases_total,
         "rule": told.rule.sum,
+        "fraction": fraction(int(told.line.exact_num)),
         "recomputed": money(told.recomputed_minor, currency),
         "recomputed_equal": told.recomputed_equal,
     }
