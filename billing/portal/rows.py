@@ -66,6 +66,8 @@ class Row:
     @property
     def ticks(self) -> bool:
         """Whether what it costs grows while one looks."""
+        if self.nano_per_hour is None:
+            return False  # its price ended while it ran: an operator is told, nobody guesses
         return self.active and self.charged_until >= self.now.replace(microsecond=0)
 
     @property

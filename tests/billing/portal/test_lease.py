@@ -4,7 +4,9 @@ import re
 from datetime import timedelta
 
 import pytest
+from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
 
+from billing.models import PriceVersion
 from billing.services import prices, rating
 from broker.domain.states import LeaseState
 from broker.models import Cluster, NodeState
@@ -43,6 +45,19 @@ def test_cost_is_split_where_the_price_changed_and_free_time_is_named(desk: Desk
     assert "7,200 s €6.00" in page
     assert "So far €7.00" in page
     assert "free" in page
+
+
+def test_a_lease_whose_price_ended_shows_what_it_came_to_and_does_not_tick(desk: Desk) -> None:
+    lease = desk.life.lease(desk.owner, offering("1g.10gb"), max_duration_s=9 * 3600)
+    desk.life.run(3600)
+    for version in PriceVersion.objects.all():
+        PriceVersion.objects.filter(pk=version.pk).update(
+            valid=DateTimeTZRange(version.valid.lower, desk.life.now)
+        )
+    desk.life.run(3600)
+    for address in (f"/leases/{lease.pk}/", "/leases/", "/"):
+        assert 'data-tick="money"' not in desk.get(address).content.decode()
+    assert "So far €1.00" in desk.read(f"/leases/{lease.pk}/")
 
 
 def test_the_stretches_add_up_to_what_rating_charges(desk: Desk) -> None:
