@@ -112,6 +112,12 @@ class Operator(BaseSettings):
         description="GiB of volumes a tenant may have, until operators say more.",
     )
     max_lease_hours: int = Field(default=24 * 30, description="The longest a lease may be asked for.")
+    quote_lasts_s: int = Field(
+        default=600,
+        ge=1,
+        le=30 * 86400,
+        description="For how long after it was made the price of a quote can be had.",
+    )
     provision_timeout_s: int = Field(
         default=600, description="A lease not active this long after placement ends as provision_timeout."
     )

@@ -96,8 +96,11 @@ class WindowOut(serializers.Serializer[Any]):
 
 
 class LeaseUseOut(serializers.Serializer[Any]):
+    """One lease's part; a quote that it cites fixed its price, whatever the list said while it ran."""
+
     lease = serializers.CharField()
     name = serializers.CharField()
+    quote = serializers.CharField(allow_null=True)
     unit_seconds = serializers.IntegerField()
     windows = WindowOut(many=True)
 
@@ -214,6 +217,7 @@ def _use(use: LeaseUse) -> dict[str, Any]:
     return {
         "lease": use.lease,
         "name": use.name,
+        "quote": use.quote and use.quote.pk,
         "unit_seconds": use.unit_seconds,
         "windows": WindowOut(use.windows, many=True).data,
     }

@@ -4,6 +4,7 @@ from billing.models.ledger import AccountBalance, LedgerAccount, LedgerSeal, Led
 from billing.models.payments import Payment, PaymentStatus
 from billing.models.periods import BillingPeriod
 from billing.models.prices import PriceVersion, RateCard
+from billing.models.quotes import Quote
 from billing.models.simulated import SimulatedCharge, SimulatedPayer
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "Payment",
     "PaymentStatus",
     "PriceVersion",
+    "Quote",
     "RateCard",
     "RatedCharge",
     "RatingMark",

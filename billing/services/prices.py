@@ -8,9 +8,9 @@ from django.db import transaction
 from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
 
 from billing.domain.money import EXPONENTS
-from billing.models import BillingPeriod, PriceVersion, RateCard, RatedCharge
+from billing.models import BillingPeriod, PriceVersion, Quote, RateCard, RatedCharge
 from billing.services import turns
-from broker.models import Offering
+from broker.models import Lease, Offering
 from tenants.services import audit
 from tenants.services.actors import Actor
 from tenants.services.refusals import Invalid, Refused
@@ -108,6 +108,17 @@ def at(moment: datetime, *, currency: str, offerings: Iterable[str] | None = Non
     return {row.offering_id: priced(row) for row in rows}
 
 
+def promised(leases: Iterable[Lease]) -> dict[str, Price]:
+    """Return by lease the price of the quote that it cites, whatever the list says; no query where none does."""
+    citing = {lease.pk: lease.offering_id for lease in leases if lease.quote_id}
+    quotes = Quote.objects.filter(lease__in=citing).select_related("price_version") if citing else ()
+    return {
+        quote.lease_id: priced(quote.price_version)
+        for quote in quotes
+        if quote.offering_id == citing[quote.lease_id]
+    }
+
+
 def upcoming(moment: datetime, *, currency: str, offerings: Iterable[str] | None = None) -> dict[str, Price]:
     """Return the first price of every offering, or of those named, that begins after a moment; one query."""
     rows = PriceVersion.objects.filter(rate_card__name=LIST, currency=currency, valid__startswith__gt=moment)
@@ -146,11 +157,11 @@ def unpriced(*, currency: str, moment: datetime) -> list[Offering]:
 
 
 def _charged(version: PriceVersion, *, beyond: datetime) -> bool:
-    """Tell whether anybody was charged this price for a second after that moment."""
+    """Tell whether the list charged anybody this price for a second after that moment; what a quote promised stays."""
     with as_sweep():
         months = BillingPeriod.objects.filter(span__endswith__gt=beyond).values("pk")
         charges = RatedCharge.objects.filter(period_id__in=months, price_version_id=version.pk, e__gt=beyond)
-        return charges.exists()
+        return charges.exclude(lease_id__in=Quote.objects.values("lease_id")).exists()
 
 
 def _check(currency: str, nano_per_hour: int) -> None:

@@ -37,11 +37,22 @@ CLAIMS = (
         """,
     ),
     Claim(
+        "promised is charged",
+        "Every charge of a lease that cites a quote is at the price that was promised.",
+        f"""
+        SELECT c.lease_id || '#' || c.seq FROM {capacity.RECENT} l
+          JOIN billing_quote q ON q.lease_id = l.id
+          JOIN billing_ratedcharge c ON c.lease_id = l.id AND c.offering_id = q.offering_id
+         WHERE c.price_version_id <> q.price_version_id OR c.exact_num <> c.unit_seconds * q.nano_per_hour::numeric
+        """,
+    ),
+    Claim(
         "nothing runs unpriced",
         "Every active lease has a price this second.",
         """
         SELECT l.id FROM broker_lease l JOIN tenants_tenant tn ON tn.id = l.tenant_id
          WHERE l.state = 'active' AND NOT EXISTS (
+               SELECT FROM billing_quote q WHERE q.lease_id = l.id AND q.offering_id = l.offering_id) AND NOT EXISTS (
                SELECT FROM billing_priceversion p WHERE p.offering_id = l.offering_id
                   AND p.currency = tn.currency AND p.valid @> %(now)s::timestamptz)
         """,

@@ -78,6 +78,12 @@ class LeaseWanted(Strict):
         " time in between is not charged. Refused for several together and for shares of cards: they stay.",
     )
     tags = Tags(default=dict)
+    quote = serializers.CharField(
+        max_length=1000,
+        allow_blank=True,
+        default="",
+        help_text="The `quote` of an answer of `POST /quotes`: it is charged at that price for its whole life.",
+    )
 
 
 class LeaseChange(Strict):
@@ -108,6 +114,7 @@ class Spec(serializers.Serializer[Lease]):
     volume = serializers.CharField(allow_null=True)
     movable = serializers.BooleanField()
     tags = serializers.DictField(child=serializers.CharField())
+    quote = serializers.CharField(allow_null=True)
 
 
 class ConditionOut(serializers.Serializer[Any]):
@@ -184,6 +191,7 @@ class LeaseOut(serializers.Serializer[Lease]):
                 "volume": lease.volume_id,
                 "movable": lease.movable,
                 "tags": lease.tags,
+                "quote": lease.quote_id or None,
             },
             "status": {
                 "state": str(lease.state),

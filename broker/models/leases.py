@@ -64,6 +64,8 @@ class Lease(TenantOwned):
         default=False, db_default=False
     )  # we may stop it and start it on another card
     tags = models.JSONField(default=dict)
+    # The promise of its price that it cites; what stands in it is known to the gate that took it.
+    quote_id = models.CharField(max_length=ID_LENGTH, blank=True, default="", db_default="")
 
     state = models.CharField(max_length=12, default=LeaseState.REQUESTED.value)
     seq = models.PositiveIntegerField(default=0)  # its newest Transition
@@ -98,6 +100,7 @@ class Lease(TenantOwned):
     version = models.PositiveIntegerField(default=1)  # every visible change, for ETags
 
     objects = LeaseQuerySet.as_manager()
+    cites = ""  # no column: the text of a quote, until a gate takes it at its word and names it in `quote_id`
 
     class Meta:
         constraints = [

@@ -38,7 +38,7 @@ from tenants.domain.roles import Role
 from tenants.models import AuditEvent, Project, Quota, QuotaKind, User
 from tenants.services import invitations, members, quotas, service_accounts, tokens, walls
 from tenants.services.actors import SYSTEM
-from tests.billing.histories import ran, sold
+from tests.billing.histories import promise, ran, reprice, sold
 from tests.tenants.people import ALL as EVERYTHING
 from tests.tenants.people import World, moment
 from tests.world import fleet as rack_up
@@ -200,6 +200,12 @@ def a_lease(world: World) -> str:
     return str(request(wanted, project=world.root, actor=SYSTEM, now=moment()).pk)
 
 
+def a_quote(world: World) -> str:
+    offering, now = an_offering(), moment().replace(microsecond=0)
+    version = offering.price_versions.first() or reprice(offering, 10**9, since=now - timedelta(days=1))
+    return str(promise(ran(world.root, offering, now - timedelta(hours=2), 3600), version).pk)
+
+
 def a_volume(world: World) -> str:
     name = f"of the matrix {moment().timestamp()}"
     return str(keeping.create(project=world.root, name=name, size_gib=1, actor=SYSTEM, now=moment()).pk)
@@ -294,7 +300,9 @@ def an_allocation(world: World) -> str:
 
 
 # Things that lie in a project of the tree, so that a role on another project does not reach them.
-PLACED = frozenset({"lease", "volume", "project", "member", "invitation", "service account", "quota"})
+PLACED = frozenset(
+    {"lease", "quote", "volume", "project", "member", "invitation", "service account", "quota"}
+)
 THINGS: dict[str, Thing] = {
     "invoice line": in_its_tenant(an_invoice_line),
     "invoice": in_its_tenant(an_invoice),
@@ -302,6 +310,7 @@ THINGS: dict[str, Thing] = {
     "payment": in_its_tenant(a_payment),
     "ledger transfer": in_its_tenant(a_transfer),
     "lease": in_its_tenant(a_lease),
+    "quote": in_its_tenant(a_quote),
     "allocation": in_its_tenant(an_allocation),
     "price version": lambda world: str(sold().price_versions.get().pk),
     "volume": in_its_tenant(a_volume),
@@ -494,8 +503,10 @@ ROWS: dict[str, Row] = {
     "api/v1/ops/audit-events/<str:pk>": fleet(thing="event", audited=True),
     # money, over the API
     "api/v1/leases/<str:pk>/charges": api("leases", thing="lease", GET=ALL, part=SAME),
+    "api/v1/quotes/<str:pk>": api("offerings", thing="quote", GET=ALL, part=SAME),
     "api/v1/quotes": api(
         "offerings",
+        GET=ALL,
         POST=ALL,
         stores=False,
         body=lambda w: {"project": w.root.pk, "offering": an_offering().pk, "max_duration_s": 3600},

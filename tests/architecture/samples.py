@@ -49,6 +49,13 @@ def an_account(kind: str) -> Any:
     return opened
 
 
+def a_price(tenant_id: str, number: int) -> int:
+    """Keep the price of something that is not there, for a quote of it."""
+    version = sample(apps.get_model("billing.PriceVersion"), tenant_id, number=number)
+    version.save(force_insert=True)
+    return int(version.pk)
+
+
 # Label of a model: fields that its constraints want otherwise than `value` guesses, or what makes them.
 PARTICULAR: dict[str, dict[str, Any]] = {
     "tenants.ApiToken": {"user_id": "usr_x", "expires_at": AT + timedelta(days=1)},
@@ -67,6 +74,7 @@ PARTICULAR: dict[str, dict[str, Any]] = {
         "ref": "x",
         "idem": lambda tenant_id, number: f"x:{number}{tenant_id}",
     },
+    "billing.Quote": {"price_version_id": a_price, "expires_at": AT + timedelta(hours=1)},
     "billing.RatedCharge": {"e": AT + timedelta(hours=1)},
 }
 

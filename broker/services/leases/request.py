@@ -65,6 +65,7 @@ class Wanted:
     volume: str = ""  # the id of one that no other lease has; empty: what it writes goes with it
     movable: bool = False  # we may stop it and start it on another card, after notice
     tags: dict[str, str] = field(default_factory=dict)
+    quote: str = ""  # a promise of its price, in the words of the gate that made it
 
 
 def build(
@@ -93,7 +94,7 @@ def build(
             quantity=wanted.quantity,
             same_node=wanted.same_node,
         )
-    return Lease(
+    lease = Lease(
         tenant_id=project.tenant_id,
         project=project,
         offering=offering,
@@ -116,6 +117,8 @@ def build(
         requested_by=actor.id,
         requested_by_label=actor.label,
     )
+    lease.cites = wanted.quote
+    return lease
 
 
 @transaction.atomic
@@ -136,6 +139,8 @@ def enqueue(
     lease = build(wanted, project=project, actor=actor, now=now, found=found)
     hold_off_new(lease.tenant_id)
     gates.pass_all(lease, now=now)
+    if lease.cites and not lease.quote_id:  # it would be charged something else than it was promised
+        raise Invalid("quote", "No gate of this installation keeps quotes.", fix="Leave it out.")
     open_queued(lease, actor=actor)
     doorbell.ring("broker.step", lease.pk, tenant_id=lease.tenant_id, now=now)
     audit.record(
