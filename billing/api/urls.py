@@ -6,6 +6,7 @@ from rest_framework.routers import SimpleRouter
 from billing.api.all_cards import OpsGpus
 from billing.api.all_ledger import OpsLedgerTransfers, OpsTrialBalance
 from billing.api.all_money import OpsOfferings, OpsPayments, OpsPriceVersions, OpsProofs
+from billing.api.all_prices import OpsGaps, OpsNextPrices, OpsPreviews
 from billing.api.invoices import Invoices
 from billing.api.payments import Payments
 from billing.api.prices import PriceVersions
@@ -31,6 +32,17 @@ urlpatterns = [
         LeaseCharges.as_view({"get": "retrieve"}),
         name="api-lease-charges",
     ),
+    path(
+        "ops/offerings/<str:pk>/price",
+        OpsNextPrices.as_view({"put": "update"}),
+        name="api-ops-offering-price",
+    ),
+    path(
+        "ops/offerings/<str:pk>/preview",
+        OpsPreviews.as_view({"get": "retrieve"}),
+        name="api-ops-offering-preview",
+    ),
+    path("ops/price-gaps", OpsGaps.as_view({"get": "list"}), name="api-ops-price-gap-list"),
     path("ops/proofs", OpsProofs.as_view({"get": "list"}), name="api-ops-proof-list"),
     path("ops/trial-balance", OpsTrialBalance.as_view({"get": "list"}), name="api-ops-trial-balance-list"),
     *router.urls,

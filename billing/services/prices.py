@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from decimal import Decimal, InvalidOperation
 
 from django.db import transaction
 from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
@@ -17,6 +18,7 @@ from tenants.services.refusals import Invalid, Refused
 from tenants.services.walls import as_sweep
 
 LIST = "list"
+DECIMALS, LONGEST, DIGITS = 9, 24, 20  # of a price as it is typed: far beyond what any is
 HIGHEST = 10**15  # a million an hour; beyond it a typing mistake is likelier than a price
 
 
@@ -59,9 +61,8 @@ def publish(
     a price keep it, seconds without one could not have been charged yet. Nobody charges meanwhile: `now` may
     have passed long ago when this is at last written, and what was charged since then stands as well.
     """
-    _check(currency, nano_per_hour)
-    if since.microsecond:
-        since = since.replace(microsecond=0) + timedelta(seconds=1)
+    check(currency, nano_per_hour)
+    since = whole_second(since)
     turns.take()
     card = RateCard.objects.select_for_update().get(pk=list_card().pk)
     versions = PriceVersion.objects.filter(rate_card=card, offering=offering, currency=currency)
@@ -98,6 +99,38 @@ def publish(
         since=since.isoformat(),
     )
     return version
+
+
+def standing(
+    offering: Offering, *, currency: str, nano_per_hour: int, since: datetime
+) -> PriceVersion | None:
+    """Return the version that says just this, or None: who repeats what was done is told that it is."""
+    return PriceVersion.objects.filter(
+        rate_card__name=LIST,
+        offering=offering,
+        currency=currency,
+        nano_per_hour=nano_per_hour,
+        valid__startswith=whole_second(since),
+    ).first()
+
+
+def whole_second(moment: datetime) -> datetime:
+    """Round up to a whole second, for nothing is charged by less."""
+    cut = moment.replace(microsecond=0)
+    return cut if cut == moment else cut + timedelta(seconds=1)
+
+
+def nano_of(text: str) -> int:
+    """Read a price of an hour as it is typed, exact to the ninth decimal, or raise Invalid."""
+    try:
+        nano = Decimal(text.strip()).scaleb(DECIMALS) if len(text) <= LONGEST else Decimal("NaN")
+    except InvalidOperation:
+        nano = Decimal("NaN")
+    if not nano.is_finite() or nano.adjusted() > DIGITS or nano != nano.to_integral_value():
+        raise Invalid(
+            "price", "A price is a number such as 3.79, with at most nine decimals.", fix="Type it anew."
+        )
+    return int(nano)
 
 
 def at(moment: datetime, *, currency: str, offerings: Iterable[str] | None = None) -> dict[str, Price]:
@@ -164,7 +197,8 @@ def _charged(version: PriceVersion, *, beyond: datetime) -> bool:
         return charges.exclude(lease_id__in=Quote.objects.values("lease_id")).exists()
 
 
-def _check(currency: str, nano_per_hour: int) -> None:
+def check(currency: str, nano_per_hour: int) -> None:
+    """Refuse a price that cannot be meant."""
     if currency not in EXPONENTS:
         raise Invalid(
             "currency", f"{currency} is no currency we know.", fix="Send an ISO 4217 code such as EUR."
