@@ -76,10 +76,18 @@ class StepOut(serializers.Serializer[Any]):
 
 
 class PromiseOut(serializers.Serializer[Any]):
-    """The price that a lease keeps, of the quote that it cites."""
+    """The price that a lease keeps, of the quote that it cites; `cap` is what all of its time comes to, as a line."""
 
     quote = serializers.CharField()
     price = serializers.IntegerField()
+    offering = serializers.CharField()
+    nano_per_hour = serializers.CharField()
+    quantity = serializers.IntegerField()
+    max_duration_s = serializers.IntegerField()
+    cap = serializers.IntegerField()
+    made = serializers.DateTimeField()
+    expires = serializers.DateTimeField()
+    cited = serializers.DateTimeField()
 
 
 class LifeOut(serializers.Serializer[Any]):

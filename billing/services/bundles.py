@@ -9,7 +9,7 @@ import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import groupby
 from operator import itemgetter
@@ -19,7 +19,7 @@ from django.db import connection
 
 from billing.domain.money import exponent_of
 from billing.domain.periods import month_of
-from billing.models import BillingPeriod, Invoice, InvoiceLine, InvoiceStatus, PriceVersion
+from billing.models import BillingPeriod, Invoice, InvoiceLine, InvoiceStatus, PriceVersion, Quote
 from billing.services.statements import statement
 from tenants.services.refusals import Refused
 from tenants.services.walls import as_tenant
@@ -81,9 +81,15 @@ class Bundle:
         with as_tenant(self.tenant_id), connection.cursor() as cursor:
             cursor.execute(statement("bundle_steps"), asked)
             rows = cursor.fetchall()
+            quotes = {quote.lease_id: quote for quote in Quote.objects.filter(lease__in=asked["leases"])}
         steps = {lease: [_step(row) for row in life] for lease, life in groupby(rows, itemgetter(0))}
         return [
-            {"id": lease, "promised": None, "late": self.late.get(lease, []), "steps": steps[lease]}
+            {
+                "id": lease,
+                "promised": _promise(quotes[lease]) if lease in quotes else None,
+                "late": self.late.get(lease, []),
+                "steps": steps[lease],
+            }
             for lease, _ in some
         ]
 
@@ -116,19 +122,21 @@ class Charged:
 
     last: dict[str, int]
     sums: dict[Key, tuple[int, int, int]]  # leases, unit-seconds, exact amount
+    promised: set[int] = field(default_factory=set)  # price versions that quotes of these leases are of
 
 
 def _charged(invoice: Invoice) -> Charged:
     """Read it in one statement, so that it is of one moment."""
-    last: dict[str, int] = {}
+    last, promised = dict[str, int](), set[int]()
     sums: defaultdict[Key, tuple[int, int, int]] = defaultdict(lambda: (0, 0, 0))
     with connection.cursor() as cursor:
         cursor.execute(statement("bundle_leases"), {"period": invoice.period_id})
-        for lease, seq, project, offering, price, unit_seconds, exact_num in cursor.fetchall():
+        for lease, seq, project, offering, price, unit_seconds, exact_num, kept in cursor.fetchall():
             last[lease] = max(last.get(lease, 0), seq)
             leases, seconds, exact = sums[project, offering, price]
             sums[project, offering, price] = leases + 1, seconds + unit_seconds, exact + int(exact_num)
-    return Charged(last, dict(sums))
+            promised |= {kept} if kept else set()
+    return Charged(last, dict(sums), promised)
 
 
 def _settled(invoice: Invoice, lines: list[InvoiceLine], charged: Charged) -> bool:
@@ -152,7 +160,8 @@ def _gathered(invoice: Invoice, lines: list[InvoiceLine], charged: Charged) -> B
     months = list(BillingPeriod.objects.filter(pk__in=wanted).order_by("span"))
     labels = {month.pk: month.label for month in months}
     end = max(month.span.upper for month in months)
-    versions = PriceVersion.objects.filter(pk__in={line.price_version_id for line in lines}).order_by("pk")
+    priced = {line.price_version_id for line in lines} | charged.promised
+    versions = PriceVersion.objects.filter(pk__in=priced).order_by("pk")
     return Bundle(
         tenant_id=invoice.tenant_id,
         head={
@@ -210,6 +219,22 @@ def _price(version: PriceVersion, end: datetime) -> dict[str, Any]:
         "nano_per_hour": str(version.nano_per_hour),
         "since": _moment(version.valid.lower),
         "until": _moment(until) if until and until < end else None,
+    }
+
+
+def _promise(quote: Quote) -> dict[str, Any]:
+    """Tell all that a lease was promised, for its price is no longer that of the list."""
+    return {
+        "quote": quote.pk,
+        "price": quote.price_version_id,
+        "offering": quote.offering_id,
+        "nano_per_hour": str(quote.nano_per_hour),
+        "quantity": quote.quantity,
+        "max_duration_s": quote.max_duration_s,
+        "cap": quote.cap_minor,
+        "made": _moment(quote.made_at),
+        "expires": _moment(quote.expires_at),
+        "cited": _moment(quote.cited_at),
     }
 
 

@@ -8,7 +8,8 @@ The rules, which are all that it takes for granted:
 * A lease is charged while it is `active`: from the second of one transition until the second of the next.
 * A stretch costs seconds × quantity × price of an hour ÷ 3600, at the price that is valid in each of its seconds, in
   the month of the tenant's own time zone; a price is a whole number of 10⁻⁹ currency units.
-* A lease that cites a quote keeps the price it was promised there, for the offering it was promised for.
+* A lease that cites a quote keeps the price it was promised there, for the offering it was promised for and for its
+  whole life, whatever is valid later. A quote is for one lease, which is asked for before it ends.
 * A line is everything that one project used of one offering at one price; it is exact until it is rounded, once, to
   the smallest coin, halves up. The total is the sum of the lines.
 * Seconds that became known after their month was closed are named as `late` and stand on a later invoice.
@@ -132,7 +133,15 @@ class Promise:
     """The price that a lease keeps, whatever is valid: of the quote that it cites."""
 
     quote: str
-    price: int
+    price: int  # of which it is
+    offering: str
+    nano_per_hour: int  # for one
+    quantity: int
+    max_duration_s: int
+    cap: int  # of all that time, rounded as a line is
+    made: datetime
+    expires: datetime
+    cited: datetime
 
 
 @dataclass(frozen=True)
@@ -279,7 +288,8 @@ _line = _made(Line, n=_count, project=_text, offering=_text, price=_count, lease
               exact=_digits, minor=_count)  # fmt: skip
 _step = _made(Step, seq=_count, at=_moment, state=_state, offering=_text, project=_text, quantity=_count)
 _part = _made(Part, seq=_count, month=_text)
-_promise = _made(Promise, quote=_text, price=_count)
+_promise = _made(Promise, quote=_text, price=_count, offering=_text, nano_per_hour=_digits, quantity=_count,
+                 max_duration_s=_count, cap=_count, made=_moment, expires=_moment, cited=_moment)  # fmt: skip
 _lease = _made(Lease, id=_text, promised=_or_none(_promise), late=_list(_part), steps=_list(_step))
 
 
@@ -332,11 +342,16 @@ def check(raw: bytes) -> Report:
         report.differences.append("the file: its SHA-256 is another; it is not as it was written")
     _borders(report)
     _prices(report)
-    seen: set[str] = set()
+    seen, quotes = set[str](), set[str]()
     for lease in report.bundle.leases:
         if lease.id in seen:
             report.differences.append(f"{lease.id}: it is there twice")
         seen.add(lease.id)
+        if lease.promised:
+            if lease.promised.quote in quotes:
+                report.differences.append(f"{lease.id}: another lease cites quote {lease.promised.quote} too")
+            quotes.add(lease.promised.quote)
+            _kept(report, lease, lease.promised)
         _live(report, lease)
     _compare(report)
     return report
@@ -392,6 +407,37 @@ def _prices(report: Report) -> None:
             report.differences.append(f"price {price.id}: it is negative, or ends before it begins")
 
 
+def _kept(report: Report, lease: Lease, promise: Promise) -> None:
+    """Hold what a lease was promised against what was asked for, and against the price that it is of."""
+    name, asked = f"{lease.id}, quote {promise.quote}", lease.steps[0] if lease.steps else None
+    if asked and (promise.offering, promise.quantity, promise.cited) != (
+        asked.offering,
+        asked.quantity,
+        asked.at,
+    ):
+        report.differences.append(
+            f"{name}: it is of {promise.quantity} of {promise.offering}, cited {_utc(promise.cited)}; asked for were"
+            f" {asked.quantity} of {asked.offering}, {_utc(asked.at)}"
+        )
+    if not promise.made <= promise.cited <= promise.expires:
+        report.differences.append(f"{name}: it was cited before it was made, or after it ended")
+    if promise.nano_per_hour < 0 or promise.max_duration_s < 1:
+        report.differences.append(f"{name}: its price is negative, or it is of no time")
+    whole = Fraction(promise.nano_per_hour, NANO) * promise.max_duration_s * promise.quantity / HOUR
+    invoice = report.bundle.invoice
+    cap = rounded(whole * 10**invoice.decimals)
+    report.differs(f"{name}, cap", _money(promise.cap, invoice), _money(cap, invoice))
+    of = [price for price in report.bundle.prices if price.id == promise.price]
+    if not of:
+        report.differences.append(f"{name}: price {promise.price}, of which it is, is not in the bundle")
+    for price in of:
+        if (price.offering, price.nano_per_hour) != (promise.offering, promise.nano_per_hour):
+            report.differences.append(f"{name}: price {price.id} is another one than it promises")
+        # It may have ended a little before, where somebody was just changing it; it never begins later.
+        if promise.made < price.since:
+            report.differences.append(f"{name}: price {price.id} was not there yet when it was made")
+
+
 def _live(report: Report, lease: Lease) -> None:
     """Go through the life of a lease and add up what of it this invoice charges."""
     report.transitions += len(lease.steps)
@@ -427,7 +473,8 @@ def _charge(report: Report, lease: Lease, begun: Step, start: datetime, end: dat
     """Charge a stretch within one month at whatever prices are valid in it."""
     report.stretches += 1
     priced = 0
-    for price, seconds in _priced(report.offered.get(begun.offering, []), lease.promised, start, end):
+    promise = lease.promised if lease.promised and lease.promised.offering == begun.offering else None
+    for price, seconds in _priced(report.offered.get(begun.offering, []), promise, start, end):
         priced += seconds
         line = report.sums.setdefault((begun.project, begun.offering, price.id), Sum())
         line.unit_seconds += seconds * begun.quantity
@@ -443,11 +490,12 @@ def _charge(report: Report, lease: Lease, begun: Step, start: datetime, end: dat
 def _priced(
     offered: list[Price], promised: Promise | None, start: datetime, end: datetime
 ) -> Iterator[tuple[Price, int]]:
-    """Cut a stretch by the prices of its offering; the one that was promised is valid all the time."""
-    kept = [price for price in offered if promised and price.id == promised.price]
-    for price in kept:
-        yield price, (end - start) // SECOND
-    for price in offered if not kept else []:
+    """Cut a stretch by the prices of its offering; the one that was promised for it is valid all the time."""
+    if promised:
+        kept = Price(promised.price, promised.offering, promised.nano_per_hour, start, end)
+        yield kept, (end - start) // SECOND
+        return
+    for price in offered:
         since, until = max(start, price.since), end if price.until is None else min(end, price.until)
         if since < until:
             yield price, (until - since) // SECOND

@@ -24,7 +24,7 @@ class Compared:
 
 def compared(story: Story, prices: Iterable[PriceVersion]) -> Compared:
     """Read all of a tenant's charges, lines and totals, and walk through its seconds."""
-    mine = owed(story.steps, prices, story.tenant.time_zone)
+    mine = owed(story.steps, prices, story.tenant.time_zone, story.quotes)
     with as_tenant(story.tenant.pk):
         months = dict(BillingPeriod.objects.values_list("pk", "label"))
         charges = list(RatedCharge.objects.all())

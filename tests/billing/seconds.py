@@ -5,13 +5,13 @@ price is valid in it. No border is worked out and no interval is cut.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fractions import Fraction
 from zoneinfo import ZoneInfo
 
-from billing.models import PriceVersion
+from billing.models import PriceVersion, Quote
 from broker.models import Transition
 
 NANO_HOURS = 3600 * 10**9
@@ -63,8 +63,10 @@ class Owed:
     looked_at: int = 0
 
 
-def owed(steps: Iterable[Transition], prices: Iterable[PriceVersion], zone: str) -> Owed:
-    """Walk through the seconds of a tenant's ledger."""
+def owed(
+    steps: Iterable[Transition], prices: Iterable[PriceVersion], zone: str, quotes: Mapping[str, Quote]
+) -> Owed:
+    """Walk through the seconds of a tenant's ledger; `quotes` are by the lease that cites them."""
     there, found = ZoneInfo(zone), Owed()
     offered = defaultdict[str, list[tuple[int, int, int, int]]](list)
     for price in prices:
@@ -76,7 +78,10 @@ def owed(steps: Iterable[Transition], prices: Iterable[PriceVersion], zone: str)
     for lease, life in lives.items():
         for seq, begun in life.items():
             if begun.after == "active" and seq + 1 in life:
-                _walk(found, lease, begun, _epoch(life[seq + 1].at), offered[begun.offering_id], there)
+                known, quote = offered[begun.offering_id], quotes.get(lease)
+                if quote and quote.offering_id == begun.offering_id:
+                    known = [(0, FOR_EVER, quote.price_version_id, quote.nano_per_hour)]
+                _walk(found, lease, begun, _epoch(life[seq + 1].at), known, there)
     return found
 
 

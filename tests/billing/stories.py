@@ -9,11 +9,11 @@ from functools import cache
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from billing.models import PriceVersion
+from billing.models import PriceVersion, Quote
 from broker.models import Lease, Offering, Transition
 from tenants.models import Project, Tenant
 from tenants.services.walls import as_tenant
-from tests.billing.histories import LONG_AGO, S, reprice, sold
+from tests.billing.histories import LONG_AGO, S, promised, reprice, sold
 
 # Clocks that change by half an hour, at midnight, or every Ramadan, and such as never change but are off the hour.
 ZONES = (
@@ -88,6 +88,7 @@ class Story:
     projects: list[Project]
     leases: list[Lease] = field(default_factory=list)
     steps: list[Transition] = field(default_factory=list)
+    quotes: dict[str, Quote] = field(default_factory=dict)  # by the lease that cites it
 
 
 def lives(
@@ -98,7 +99,7 @@ def lives(
         *corners(story.tenant.time_zone, since, until),
         *(at for at in sells.changes if since <= at < until),
     )
-    rows, steps = list[Lease](), list[Transition]()
+    rows, steps, quotes, prices = list[Lease](), list[Transition](), list[Quote](), sells.prices
     for _ in range(leases):
         if turns and chance.random() < 0.7:
             start = chance.choice(turns) + SECOND * chance.randrange(-120, 60)
@@ -107,11 +108,23 @@ def lives(
         made = list(life(chance, story, sells, max(start, since)))
         rows.append(made[0])
         steps += made[1]
+        if chance.random() < 0.3:
+            quotes.append(quoted(chance, made[0], made[1][0], prices))
     with as_tenant(story.tenant.pk):
         Lease.objects.bulk_create(rows)
         Transition.objects.bulk_create(steps)
+        Quote.objects.bulk_create(quotes)
+    story.quotes |= {quote.lease_id: quote for quote in quotes}
     story.leases += rows
     story.steps += steps
+
+
+def quoted(chance: random.Random, lease: Lease, asked: Transition, prices: list[PriceVersion]) -> Quote:
+    """Promise a lease any price that there was before it was asked for: it may have ended long ago."""
+    known = [p for p in prices if p.offering_id == asked.offering_id and p.valid.lower <= asked.at]
+    quote = promised(lease, chance.choice(known), quantity=asked.quantity)
+    lease.quote_id = quote.pk
+    return quote
 
 
 def life(chance: random.Random, story: Story, sells: Market, start: datetime) -> Iterator[Any]:

@@ -13,7 +13,21 @@ from billing.services.bundles import DraftMoves
 from billing.verify.verify import Report, check
 from tenants.models import Project, Tenant
 from tenants.services.walls import as_tenant
-from tests.billing.histories import EURO, HOUR, S, at, customer, invoices, lived, ran, reprice, runs, sold
+from tests.billing.histories import (
+    EURO,
+    HOUR,
+    S,
+    at,
+    customer,
+    invoices,
+    lived,
+    promise,
+    ran,
+    reprice,
+    runs,
+    sold,
+)
+from tests.billing.verify.papers import sealed
 
 pytestmark = pytest.mark.django_db
 NOW = at("2026-11-21 09:00:00")
@@ -122,6 +136,52 @@ def test_a_change_of_price_and_of_terms_cuts_a_stretch(kestrel: tuple[Tenant, Pr
     report = checked(drafted(tenant))
     assert sorted(line.unit_seconds for line in report.bundle.lines) == [1800, 2 * HOUR, 1800 + 4 * HOUR]
     assert report.total == 50 + 100 + 800 + 600
+
+
+def test_a_promised_price_is_in_the_bundle_and_outlives_the_list(kestrel: tuple[Tenant, Project]) -> None:
+    """It rose between quote and launch and again while the lease ran; beside it a lease that cites nothing."""
+    tenant, project = kestrel
+    offering = sold(EURO)
+    cited, _ = (ran(project, offering, START, HOUR, quantity=2) for _ in range(2))
+    quote = promise(cited, offering.price_versions.get())
+    reprice(offering, 2 * EURO, since=START - timedelta(seconds=30))
+    reprice(offering, 4 * EURO, since=START + timedelta(minutes=30))
+    raw = drafted(tenant)
+    report = checked(raw)
+    assert report.total == 200 + 200 + 400
+    found = json.loads(raw)
+    assert {life["id"]: life["promised"] for life in found["leases"]}[cited.pk] == {
+        "quote": quote.pk,
+        "price": quote.price_version_id,
+        "offering": offering.pk,
+        "nano_per_hour": "1000000000",
+        "quantity": 2,
+        "max_duration_s": HOUR,
+        "cap": 200,
+        "made": "2020-01-01T00:00:00Z",
+        "expires": "2100-01-01T00:00:00Z",
+        "cited": "2026-11-02T00:00:00Z",
+    }
+    assert [life["promised"] for life in found["leases"] if life["id"] != cited.pk] == [None]
+    for life in found["leases"]:
+        if life["promised"]:
+            life["promised"].update(nano_per_hour="900000000", cap=180)
+    assert check(sealed(found)).differences
+
+
+def test_a_quote_of_which_nothing_is_charged_here_comes_with_its_price(
+    kestrel: tuple[Tenant, Project],
+) -> None:
+    tenant, project = kestrel
+    offering, other = sold(EURO), sold(3 * EURO)
+    steps = [
+        (START + timedelta(hours=h), state) for h, state in enumerate([S.REQUESTED, S.ACTIVE, S.RELEASED])
+    ]
+    version = offering.price_versions.get()
+    promise(lived(project, offering, steps, terms=[(offering, 1), (other, 1)]), version)
+    report = checked(drafted(tenant))
+    assert [line.offering for line in report.bundle.lines] == [other.pk]
+    assert version.pk in {price.id for price in report.bundle.prices}
 
 
 def test_late_seconds_are_named_and_stand_on_the_later_invoice(kestrel: tuple[Tenant, Project]) -> None:

@@ -25,6 +25,23 @@ def step(seq: int, at: str, state: str, *, offering: str = "off_a", quantity: in
     }
 
 
+def quote(**changed: Any) -> Document:
+    """Return the quote that lse_a cites: an hour of one at €1.34."""
+    return {
+        "quote": "quo_a",
+        "price": 7,
+        "offering": "off_a",
+        "nano_per_hour": "1340000000",
+        "quantity": 1,
+        "max_duration_s": 3600,
+        "cap": 134,
+        "made": "2026-11-10T07:55:00Z",
+        "expires": "2026-11-10T08:05:00Z",
+        "cited": "2026-11-10T08:00:00Z",
+        **changed,
+    }
+
+
 def paper() -> Document:
     """Return the bundle of an hour at €1.34 in November, and of twenty minutes of two units late in October."""
     price = {"id": 7, "offering": "off_a", "nano_per_hour": "1340000000"}

@@ -109,6 +109,13 @@ def tamperings(good: Document) -> Iterator[Tampering]:
             yield f"lease {n} lacks transition {s}", without(good, ("leases", n, "steps"), s)
         for part in range(len(lease["late"])):
             yield f"lease {n} is not late", without(good, ("leases", n, "late"), part)
+        if lease["promised"]:
+            yield (
+                f"lease {n} lacks its quote's offering",
+                put(good, ("leases", n, "promised", "offering"), "off_x"),
+            )
+            for name in ("price", "nano_per_hour", "quantity", "cap", "cited"):
+                yield from by_one(good, ("leases", n, "promised", name))
         yield from seconds(good, n)
     for name in ("lines", "prices", "leases", "months"):
         for n in range(len(good[name])):

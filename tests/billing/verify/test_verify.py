@@ -16,7 +16,7 @@ import pytest
 from billing.domain.periods import month_of
 from billing.verify import verify
 from billing.verify.verify import Unreadable, check, main, midnight_of_first, rounded, told
-from tests.billing.verify.papers import Document, paper, sealed, step
+from tests.billing.verify.papers import Document, paper, quote, sealed, step
 
 PROGRAM = Path(verify.__file__)
 ROOT = PROGRAM.parents[2]
@@ -182,18 +182,62 @@ def test_a_change_of_price_cuts_a_stretch_and_an_amount_may_have_no_end() -> Non
 def test_a_lease_keeps_the_price_that_it_was_promised() -> None:
     document = paper()
     price = {**document["prices"][0], "id": 8, "nano_per_hour": "3600000000"}
-    document["prices"][0]["until"] = "2026-11-10T08:00:06Z"
-    document["prices"].append({**price, "since": "2026-11-10T08:00:06Z"})
-    document["leases"][0]["promised"] = {"quote": "quo_a", "price": 7}
+    document["prices"][0]["until"] = "2026-11-10T07:56:00Z"  # between quote and launch
+    document["prices"].append({**price, "since": "2026-11-10T07:56:00Z", "until": "2026-11-10T08:30:00Z"})
+    document["prices"].append({**price, "id": 9, "nano_per_hour": "7", "since": "2026-11-10T08:30:00Z"})
+    document["leases"][0]["promised"] = quote()
     assert check(sealed(document)).differences == []
-    document["leases"][0]["promised"]["price"] = 8
+    document["leases"][0]["promised"] = None
     assert (
         "line 1, seconds: the invoice says 6,000, recomputed is 2,400" in check(sealed(document)).differences
     )
-    document["leases"][0]["steps"][1]["offering"] = (
-        "off_b"  # of which nothing was promised, and nothing is priced
-    )
+
+
+def test_a_promise_is_for_its_own_offering_alone() -> None:
+    document = paper()
+    document["leases"][0]["promised"] = quote()
+    document["leases"][0]["steps"][1]["offering"] = "off_b"  # of which nothing is priced
     assert any("0 s have a price" in words for words in check(sealed(document)).differences)
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"price": 8}, "lse_a, quote quo_a: price 8, of which it is, is not in the bundle"),
+        ({"price": 8}, "line 1, leases: the invoice says 2, recomputed is 1"),
+        ({"nano_per_hour": "1340000001"}, "lse_a, quote quo_a: price 7 is another one than it promises"),
+        ({"nano_per_hour": "1340000001"}, "line 1, exact amount in 1/3600/10^9: the invoice says 8,040,000,000,000,"
+                                          " recomputed is 8,040,000,003,600"),
+        ({"nano_per_hour": "-1"}, "lse_a, quote quo_a: its price is negative, or it is of no time"),
+        ({"max_duration_s": 0}, "lse_a, quote quo_a: its price is negative, or it is of no time"),
+        ({"max_duration_s": 7200}, "lse_a, quote quo_a, cap: the invoice says 1.34 EUR, recomputed is 2.68 EUR"),
+        ({"cap": 135}, "lse_a, quote quo_a, cap: the invoice says 1.35 EUR, recomputed is 1.34 EUR"),
+        ({"quantity": 2}, "lse_a, quote quo_a: it is of 2 of off_a, cited 2026-11-10 08:00:00 UTC; asked for were 1 of"
+                          " off_a, 2026-11-10 08:00:00 UTC"),
+        ({"offering": "off_b"}, "lse_a, quote quo_a: it is of 1 of off_b, cited 2026-11-10 08:00:00 UTC; asked for were"
+                                " 1 of off_a, 2026-11-10 08:00:00 UTC"),
+        ({"cited": "2026-11-10T08:00:01Z"}, "lse_a, quote quo_a: it is of 1 of off_a, cited 2026-11-10 08:00:01 UTC;"
+                                            " asked for were 1 of off_a, 2026-11-10 08:00:00 UTC"),
+        ({"made": "2026-11-10T08:00:01Z"}, "lse_a, quote quo_a: it was cited before it was made, or after it ended"),
+        ({"expires": "2026-11-10T07:59:59Z"}, "lse_a, quote quo_a: it was cited before it was made, or after it ended"),
+        ({"made": "2025-12-31T23:59:59Z"}, "lse_a, quote quo_a: price 7 was not there yet when it was made"),
+    ],
+)  # fmt: skip
+def test_a_quote_that_is_not_as_it_was_is_found(changed: Document, words: str) -> None:
+    assert words in found(lambda d: d["leases"][0].update(promised=quote(**changed)))
+
+
+def test_a_quote_is_for_one_lease_alone() -> None:
+    def twice(document: Document) -> None:
+        for lease in document["leases"]:
+            lease["promised"] = quote()
+
+    assert "lse_b: another lease cites quote quo_a too" in found(twice)
+
+
+def test_a_quote_of_a_lease_that_did_nothing_is_no_reason_to_stop() -> None:
+    words = found(lambda d: d["leases"][0].update(promised=quote(), steps=[]))
+    assert "lse_a: it is in the bundle, and nothing of it is on this invoice" in words
 
 
 def test_a_time_zone_that_is_not_known_here_is_said_and_no_difference() -> None:
