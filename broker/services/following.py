@@ -53,7 +53,6 @@ CLAIMED: dict[Kind, tuple[str, Reads]] = {RESOURCE_CLAIM: (labels.OURS, objects.
 CEILINGS: dict[Kind, tuple[str, Reads]] = {QUOTAS: (labels.OURS, objects.Quota)}
 Place = tuple[str, str]  # a namespace, a name
 INVENTORY_S, SOON_S, RETURN_S = 60.0, 1.0, 5.0
-MEND_S = 0.2  # between two looks for what is to be put right, however much happens
 TAKE_AGAIN_S = 300.0  # an inventory in which nothing is new
 LEADERS = 2  # the first key of our advisory locks: 1 is quota's
 
@@ -84,14 +83,13 @@ class Agent:
             well=self._sees_all,
             strange=self._is_strange,
         )
-        self.mender = Mender(self.way.transport)
-        self.round = Round(cluster.pk, self.way, self.mender.standing)
+        self.mender, self.round = Mender(self.way.transport), Round(cluster.pk, self.way)
         self.ceilings = Ceilings(cluster.pk, self.way, self.round)
         self.claims = Claims(cluster.pk, self.way)
         self._ways_in = self._how_people_come_in()
         self._pulse_name = pulse_ref(cluster.pk).name
         self._uid = self.way.uid()
-        self._inventory_at = self._inventory_taken_at = self._return_at = self._mend_at = 0.0
+        self._inventory_at = self._inventory_taken_at = self._return_at = 0.0
         self._taken, self._take_again_at = 0, 0.0  # the inventory as it was taken last
         self._unknown = followed.keys() & {NODE, SLICES}  # what inventory needs and we have not listed yet
         self._listing: dict[Kind, set[Place]] = {}  # what the pages of a list held so far
@@ -160,12 +158,7 @@ class Agent:
             and not self._suspicion
             and not self.frozen
         ):
-            if self.round.wants_look:
-                self.round.looked()
-                self.mender.look()
-            elif clock.monotonic() >= self._mend_at:
-                self._mend_at = clock.monotonic() + MEND_S
-                self.mender.take(self.round.next(), every_s=self.round.every_s)
+            self.mender.take(self.round.next(), every_s=self.round.every_s)
 
     def _how_people_come_in(self) -> tuple[str, ...] | None:
         ways = Cluster.objects.filter(pk=self.cluster.pk)

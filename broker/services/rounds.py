@@ -1,9 +1,8 @@
 """The round that an agent makes of all that stands in its cluster for long: projects' walls, and the ways into leases.
 
 What a lease runs on is seen by the agent's watches and put right by workers; of these nobody is told. Every project and
-every lease has its turn once in ten minutes: all that stands is listed, a few calls for thousands of them, and what is
-not as we want it is applied. What we may never list, secrets, is applied blindly, at a pace by which an API server that
-serves thousands of leases at rest is written to less than once in a second.
+every lease has its turn once in ten minutes, or as soon after as the agent's pace lets it: an API server that serves
+thousands of leases at rest is written to less than once in a second.
 """
 
 from collections import deque
@@ -20,18 +19,15 @@ from broker.provisioners.kubernetes.render.lease import lease_objects
 from broker.provisioners.kubernetes.render.project import project_objects
 from broker.provisioners.kubernetes.spec import Manifest, ProjectSpec
 from broker.provisioners.kubernetes.specs import lease_spec
-from broker.provisioners.kubernetes.standing import Standing
 from broker.services.leases.orders import order_of
 from ports import clock
 from tenants.services.walls import as_tenant
 
 AGAIN_S = 600.0
 URGENT_AGAIN_S = 10.0  # who edits a wall as soon as it is put right is answered no more often
-EVERY_S, HURRIED_S = 1.5, 0.2  # between two applies: at rest, and when people shall come in another way
-LOOKS = 16  # subjects compared at once: some milliseconds of the database each
+EVERY_S, HURRIED_S = 2.0, 0.2  # between two applies: at rest, and when people shall come in another way
 FIRST = frozenset({"Namespace", "ResourceQuota"})
-DOORS = frozenset({"HTTPRoute", "Ingress", "NetworkPolicy", "Service"})  # never what makes pods
-KEYS = frozenset({"Secret"})
+DOORS = frozenset({"HTTPRoute", "Ingress", "NetworkPolicy", "Secret", "Service"})  # never what makes pods
 Subject = tuple[str, str]  # a tenant, and a project or a lease of it
 
 
@@ -41,66 +37,36 @@ class Ring:
     def __init__(self, load: Callable[[], list[Subject]]) -> None:
         self._load, self._waiting, self._again_at = load, deque[Subject](), 0.0
 
-    @property
-    def is_waiting(self) -> bool:
-        """Tell whether somebody has not had a turn yet."""
-        return bool(self._waiting)
-
-    @property
-    def is_due(self) -> bool:
-        """Tell whether all had their turn, and that long ago."""
-        return not self._waiting and clock.monotonic() >= self._again_at
-
-    def rush(self) -> None:
-        """Forget whose turn it was: it is due."""
+    def begin_anew(self) -> None:
         self._waiting.clear()
         self._again_at = 0.0
 
-    def begin(self) -> None:
-        """Let all have their turn."""
-        self._again_at = clock.monotonic() + AGAIN_S
-        self._waiting.extend(self._load())
-
     def take(self) -> Subject | None:
-        """Return whose turn it is; None where all had theirs."""
+        """Return whose turn it is; None where all had theirs lately."""
+        if not self._waiting and clock.monotonic() >= self._again_at:
+            self._again_at = clock.monotonic() + AGAIN_S
+            self._waiting.extend(self._load())
         return self._waiting.popleft() if self._waiting else None
 
 
 class Round:
-    """What is to be put right in one cluster, one subject at a time: walls, doors and keys by turns."""
+    """What is to be put right in one cluster, one subject at a time: walls and doors by turns."""
 
-    def __init__(self, cluster_id: str, way: Way, standing: Standing) -> None:
-        self._cluster, self._way, self._standing = cluster_id, way, standing
+    def __init__(self, cluster_id: str, way: Way) -> None:
+        self._cluster, self._way = cluster_id, way
         walls, doors = Ring(self._projects), Ring(self._leases)
-        self._compared = deque([(walls, self._walls), (doors, self._doors)])
-        self._blind = Ring(self._leases)
-        self._has_looked = False
-        # Projects whose walls are known to be wrong, and when they are due.
-        self._urgent: dict[Subject, float] = {}
+        self._turns = deque([(walls, self._walls), (doors, self._doors)])
+        self._urgent: dict[
+            Subject, float
+        ] = {}  # projects whose walls are known to be wrong, and when they are due
         self._hurried: dict[Subject, float] = {}
-        self._hurries = self._has_urgent = False
-
-    @property
-    def every_s(self) -> float:
-        """How long to wait between two applies of what `next` told last."""
-        return HURRIED_S if self._hurries or self._has_urgent else EVERY_S
-
-    @property
-    def wants_look(self) -> bool:
-        """Tell whether all that stands must be looked at before anybody has a turn again."""
-        return not self._has_looked and all(ring.is_due for ring, _ in self._compared)
-
-    def looked(self) -> None:
-        """Take note that it was looked at, or will have been before the next turn: all that are there have one."""
-        self._has_looked = True
-        for ring, _ in self._compared:
-            ring.begin()
+        self.every_s = EVERY_S
 
     def hurry(self) -> None:
         """Begin anew and go faster, once: people shall come in another way."""
-        self._hurries, self._has_looked = True, False
-        for ring, _ in self._compared:
-            ring.rush()
+        self.every_s = HURRIED_S
+        for ring, _ in self._turns:
+            ring.begin_anew()
 
     def hurry_walls(self, project: Subject) -> None:
         """Let a project have its turn at once: somebody was at its quota, and perhaps at more."""
@@ -108,28 +74,17 @@ class Round:
         self._urgent.setdefault(project, max(clock.monotonic(), last + URGENT_AGAIN_S))
 
     def next(self) -> list[Manifest]:
-        """Return what is to be applied for the next who needs it; nothing where nobody among a few does.
-
-        Of keys nobody can tell beforehand whether they are needed: they come after all that were compared.
-        """
-        walls = self._hurried_walls()
-        self._has_urgent = bool(walls)
-        if walls:
+        """Return all that shall be there of whose turn it is; nothing where nobody's is."""
+        if walls := self._hurried_walls():
+            self.every_s = HURRIED_S
             return walls
-        for _ in range(LOOKS if self._has_looked else 0):
-            if not any(ring.is_waiting for ring, _ in self._compared):
-                self._hurries = self._has_looked = False
-                self._standing.forget()
-                break
-            ring, wanted = self._compared[0]
-            self._compared.rotate()
-            subject = ring.take()
-            if subject and (found := [each for each in wanted(*subject) if self._standing.needs(each)]):
-                return found
-        if self._blind.is_due:
-            self._blind.begin()
-        subject = self._blind.take()
-        return self._keys(*subject) if subject else []
+        for _ in range(len(self._turns)):
+            ring, wanted = self._turns[0]
+            self._turns.rotate()
+            if subject := ring.take():
+                return wanted(*subject)
+        self.every_s = EVERY_S
+        return []
 
     def _hurried_walls(self) -> list[Manifest]:
         """Return the walls of a project that cannot wait, its quota early; one without leases here is left."""
@@ -165,15 +120,7 @@ class Round:
         return project_objects(project, self._way.driver, entrances=self._way.entrances())
 
     def _doors(self, tenant_id: str, lease_id: str) -> list[Manifest]:
-        """Return how a lease that is active is reached."""
-        return [each for each in self._made(tenant_id, lease_id) if each["kind"] in DOORS]
-
-    def _keys(self, tenant_id: str, lease_id: str) -> list[Manifest]:
-        """Return what opens it."""
-        return [each for each in self._made(tenant_id, lease_id) if each["kind"] in KEYS]
-
-    def _made(self, tenant_id: str, lease_id: str) -> list[Manifest]:
-        """Return all that an active lease is made of; what begins or ends is a worker's."""
+        """Return how a lease that is active is reached; what begins or ends is a worker's."""
         with as_tenant(tenant_id):
             lease = (
                 Lease.objects.select_related("offering").filter(pk=lease_id, state=LeaseState.ACTIVE).first()
@@ -187,6 +134,7 @@ class Round:
         if uid is None:
             return []  # of another generation: its own is not made yet
         try:
-            return lease_objects(lease_spec(order, self._way.installation), self._way.driver, anchor_uid=uid)
+            made = lease_objects(lease_spec(order, self._way.installation), self._way.driver, anchor_uid=uid)
         except Unfit:
             return []  # as workers will say of it
+        return [each for each in made if each["kind"] in DOORS]

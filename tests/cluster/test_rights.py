@@ -262,7 +262,7 @@ def cutting(installed: Installation, kubeconfig: dict[str, Any]) -> None:
 
 
 def following(installed: Installation) -> None:
-    """Follow the cluster for a moment, and what its nodes publish, and look at all that stands in it."""
+    """Follow the cluster for a moment, and what its nodes publish."""
     agent, ours = Agent(installed.cluster), Cluster.objects.filter(pk=installed.cluster.pk)
     ours.update(driver="dra")
     followed = {each.kind: each for each in (*Agent(ours.get()).reflectors, *agent.reflectors)}
@@ -275,7 +275,6 @@ def following(installed: Installation) -> None:
         thread.start()
     for _ in range(6):
         agent.turn(0.3)
-    agent.mender.standing.look()
     going[0] = False
 
 

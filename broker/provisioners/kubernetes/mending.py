@@ -1,7 +1,6 @@
 """Putting right what somebody changed or deleted while a lease runs: one apply at a time, in a thread of its own.
 
-It looks at what stands there beforehand, all of it at once; an apply of what is there already changes nothing, so that
-what cannot be looked at need not be.
+An apply of what is there already changes nothing, so that nobody need look beforehand.
 """
 
 from collections import deque
@@ -14,7 +13,6 @@ from broker.provisioners.kubernetes.kinds import ref_of
 from broker.provisioners.kubernetes.making import InTheWay, restore
 from broker.provisioners.kubernetes.refusals import Refusal
 from broker.provisioners.kubernetes.spec import Manifest
-from broker.provisioners.kubernetes.standing import Standing
 from broker.provisioners.kubernetes.transport import Transport
 from ports import clock
 
@@ -27,15 +25,10 @@ class Mender:
 
     def __init__(self, transport: Transport) -> None:
         self._transport, self._waiting, self._every_s = transport, deque[Manifest](), 0.0
-        self.standing, self._looks = Standing(transport), False
 
     @property
     def is_idle(self) -> bool:
-        return not (self._waiting or self._looks)
-
-    def look(self) -> None:
-        """Have it look at all that stands; until then it is not idle."""
-        self._looks = True
+        return not self._waiting
 
     def take(self, manifests: Iterable[Manifest], *, every_s: float) -> None:
         """Take what shall be there in the cluster."""
@@ -46,9 +39,6 @@ class Mender:
         """Work until told to stop."""
         due = 0.0
         while going():
-            if self._looks:
-                self.standing.look()
-                self._looks = False  # last: until then nobody asks what stands
             if self._waiting and clock.monotonic() >= due:
                 due = clock.monotonic() + self._every_s
                 self.once()
@@ -61,6 +51,5 @@ class Mender:
             if restore(self._transport.within(), manifest):
                 log.warning("somebody changed what is ours; it was put right", what=str(ref_of(manifest)))
         except (Unanswered, Refusal, InTheWay) as error:
-            self.standing.failed(manifest)
             log.warning("not put right", what=str(ref_of(manifest)), why=str(error))
         self._waiting.popleft()  # last: until then nobody hands over more

@@ -11,7 +11,6 @@ import msgspec
 
 from broker.provisioners.base import Unanswered
 from broker.provisioners.kubernetes import labels
-from broker.provisioners.kubernetes.covering import covers
 from broker.provisioners.kubernetes.doctor import kinds
 from broker.provisioners.kubernetes.doctor.credentials import credential_of
 from broker.provisioners.kubernetes.doctor.snapshot import AskingPod, Snapshot, Thing, Unseen, Version
@@ -253,6 +252,19 @@ def _as_wanted(api: Api, ref: str, wanted: Manifest) -> Callable[[], bool | None
         return covers(msgspec.json.decode(body), wanted) if body else None
 
     return ask
+
+
+def covers(there: Any, wanted: Any) -> bool:
+    """Tell whether all that we want is there; what the server adds by itself is no difference."""
+    if isinstance(wanted, Mapping):
+        return isinstance(there, Mapping) and all(
+            covers(there[name], value) if name in there else not value  # empty is left out
+            for name, value in wanted.items()
+            if name != "image"  # of the dead man's switch: whatever was installed
+        )
+    if isinstance(wanted, list):
+        return isinstance(there, list) and len(there) == len(wanted) and all(map(covers, there, wanted))
+    return bool(there == wanted)
 
 
 def _found(

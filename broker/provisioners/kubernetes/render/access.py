@@ -39,14 +39,14 @@ class Use:
 
 BROKER = (
     Use("", "namespaces", (*APPLY, "get", "list"), "one for each project; whether it is ours, and ending"),
-    Use("", "limitranges", (*APPLY, "list"), "what a container gets that asks for nothing"),
+    Use("", "limitranges", APPLY, "what a container gets that asks for nothing"),
     Use(
         "", "resourcequotas", (*APPLY, "list", "watch"), "a project's ceilings; whether somebody changed them"
     ),
-    Use("", "serviceaccounts", (*APPLY, "list"), "the account without rights that pods run under"),
+    Use("", "serviceaccounts", APPLY, "the account without rights that pods run under"),
     Use("", "configmaps", (*APPLY, *FOLLOW, "delete"), "anchors: deleting one takes its lease down"),
     Use("", "secrets", APPLY, "keys of a lease: never listed; by name a patch tells what it holds"),
-    Use("", "services", (*APPLY, "list"), "the doors of a lease"),
+    Use("", "services", APPLY, "the doors of a lease"),
     Use("", "persistentvolumeclaims", ("create", "get", "delete"), "volumes, which outlive their leases"),
     Use("", "pods", ("delete", "list", "patch", "watch"), "what is seen of a lease; let go when it ended"),
     Use("", "events", ("list",), "why a controller cannot make a pod"),
@@ -55,14 +55,9 @@ BROKER = (
     Use("apps", "statefulsets", MADE, "interactive leases"),
     Use("batch", "jobs", MADE, "leases that end with their command"),
     Use("coordination.k8s.io", "leases", ("get", "list"), "each node's last proof of life"),
-    Use(
-        "gateway.networking.k8s.io",
-        "httproutes",
-        (*APPLY, "list"),
-        "how people come in where there is a gateway",
-    ),
-    Use("networking.k8s.io", "ingresses", (*APPLY, "list"), "how people come in where there is none"),
-    Use("networking.k8s.io", "networkpolicies", (*APPLY, "list"), "the walls around a project"),
+    Use("gateway.networking.k8s.io", "httproutes", APPLY, "how people come in where there is a gateway"),
+    Use("networking.k8s.io", "ingresses", APPLY, "how people come in where there is none"),
+    Use("networking.k8s.io", "networkpolicies", APPLY, "the walls around a project"),
     Use("resource.k8s.io", "deviceclasses", ("list", "watch"), "which slices can be asked for by DRA"),
     Use("resource.k8s.io", "resourceclaims", (*APPLY, *FOLLOW), "slices by DRA, and what they were given"),
     Use("resource.k8s.io", "resourceslices", ("list", "watch"), "what there is to sell by DRA"),
