@@ -152,7 +152,7 @@ def _card(row: Sequence[object]) -> Card:
     try:
         layout = cut_of(str(model), str(cut)) if policy == LayoutPolicy.FIXED else None
         state = state_named(str(model), str(lies)) if lies else EMPTY
-        if layout is None and leaves_cut(str(driver)):
+        if layout is None and publishes is None and leaves_cut(str(driver)):
             warm = warm_named(str(model), str(lies or ""), str(ended or ""))
     except (ValueError, KeyError) as error:
         # What its books say of it cannot be: nobody is placed on it until somebody has looked.

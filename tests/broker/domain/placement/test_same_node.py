@@ -10,6 +10,7 @@ from broker.domain.geometry import EMPTY, Geometry, Held
 from broker.domain.placement import makes, same_node
 from broker.domain.placement.engines import Engine
 from broker.domain.placement.gangs import gang_of
+from broker.domain.placement.lowest import SPARE
 from broker.domain.placement.pool import CardView, PoolIndex
 from broker.domain.placement.seats import Seat
 from broker.domain.placement.topology import Link, Topology
@@ -145,3 +146,12 @@ def test_nodes_that_come_and_go_leave_nothing_behind() -> None:
         pool.hold(Seat(f"{node}/0", Placement(0, 8)), CARD)
     assert gang_of(pool, CARD, count=1, same_node=True) is None
     assert pool.makes(CARD)._alike == {}
+
+
+def test_nodes_that_come_and_go_unseen_leave_no_long_memory() -> None:
+    alike = makes._Alike()
+    for number in range(5 * SPARE):
+        alike.nodes.discard(f"node-{number - 2}")
+        alike.add(f"node-{number}")
+    assert len(alike._heap) <= 2 * len(alike.nodes) + SPARE + 1
+    assert alike.first() == min(alike.nodes)
