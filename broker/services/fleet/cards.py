@@ -12,11 +12,11 @@ from broker.domain.states import LeaseState, PriceClass
 from broker.models import Health, NodeState, Offering
 from broker.services.catalogue import shape, spec_of
 from broker.services.fleet.uses import Card, Slice
-from broker.services.placement.cards import Pool, cut_of, publishes_of
+from broker.services.placement.cards import Pool, cut_of
 
 CARDS = """
 SELECT g.id, g.index, g.gpu_model_id, g.health, g.health_reason, extract(epoch FROM g.health_since)::float8,
-       CASE WHEN g.layout_policy = 'fixed' THEN g.fixed_layout END, g.published,
+       CASE WHEN g.layout_policy = 'fixed' THEN g.fixed_layout END,
        n.id, n.name, n.state, extract(epoch FROM n.state_since)::float8,
        c.id, c.name, c.region, floor(extract(epoch FROM c.created_at))::bigint, c.shares_soft_cards,
        CASE WHEN g.closed_since IS NULL THEN '' ELSE
@@ -68,9 +68,9 @@ def offered_profiles() -> dict[Pool, tuple[Profile, ...]]:
 
 
 def _card(row: Sequence[Any], offered: dict[Pool, tuple[Profile, ...]]) -> Card:
-    pk, index, model, health, reason, health_since, layout, told, *place = row
+    pk, index, model, health, reason, health_since, layout, *place = row
     node, node_name, node_state, node_since, cluster, cluster_name, region, since, shares, cutting = place
-    spec, sold = spec_of(model), offered.get((model, region), ())
+    spec = spec_of(model)
     return Card(
         id=pk,
         index=index,
@@ -89,11 +89,7 @@ def _card(row: Sequence[Any], offered: dict[Pool, tuple[Profile, ...]]) -> Card:
         since_s=since,
         shares=shares,
         cutting=cutting,
-        wares=wares(
-            publishes_of(told).only(sold) if told else sold,
-            spec.grid,
-            cut_of(model, layout) if layout else None,
-        ),
+        wares=wares(offered.get((model, region), ()), spec.grid, cut_of(model, layout) if layout else None),
     )
 
 
