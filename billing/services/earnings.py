@@ -34,15 +34,18 @@ WITH span AS (
    UNION ALL
   SELECT tenant_id, offering_id, quantity, prev_at, at FROM broker_transition
    WHERE before = 'active' AND at > %(oldest)s::timestamptz
+), price AS MATERIALIZED (
+  SELECT p.offering_id, p.currency, p.valid, p.nano_per_hour
+    FROM billing_priceversion p JOIN billing_ratecard c ON c.id = p.rate_card_id
+   WHERE c.name = %(card)s AND p.valid && tstzrange(%(oldest)s::timestamptz, %(newest)s::timestamptz)
 ), stretch AS (
   SELECT n, tenant_id, offering_id, quantity, greatest(since, first) AS s, least(until, last) AS e
     FROM active JOIN span ON since < last AND until > first)
 SELECT stretch.n, tn.currency, sum(
          extract(epoch FROM least(e, upper(p.valid)) - greatest(s, lower(p.valid)))::numeric(38)
          * quantity * p.nano_per_hour)::numeric(38)
-  FROM stretch JOIN tenants_tenant tn ON tn.id = tenant_id JOIN billing_ratecard c ON c.name = %(card)s
-  JOIN billing_priceversion p ON p.rate_card_id = c.id AND p.offering_id = stretch.offering_id
-   AND p.currency = tn.currency AND p.valid && tstzrange(s, e)
+  FROM stretch JOIN tenants_tenant tn ON tn.id = tenant_id
+  JOIN price p ON p.offering_id = stretch.offering_id AND p.currency = tn.currency AND p.valid && tstzrange(s, e)
  GROUP BY 1, 2
 """
 
@@ -61,7 +64,8 @@ def over(*spans: tuple[datetime, datetime]) -> list[dict[str, int]]:
     """Return by currency what active time in each span comes to, exact, over 3600·10⁹; one query."""
     firsts, lasts = ([moment.replace(microsecond=0) for moment in ends] for ends in zip(*spans, strict=True))
     earned: list[dict[str, int]] = [{} for _ in spans]
-    for n, currency, exact in _rows(OVER, firsts=firsts, lasts=lasts, oldest=min(firsts)):
+    asked = {"firsts": firsts, "lasts": lasts, "oldest": min(firsts), "newest": max(lasts)}
+    for n, currency, exact in _rows(OVER, **asked):
         earned[n - 1][currency] = int(exact)
     return earned
 

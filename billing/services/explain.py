@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
+from typing import NamedTuple
 
 from billing.domain import explain as domain
 from billing.domain import rating as oracle
@@ -16,10 +17,10 @@ from billing.domain.periods import Period
 from billing.models import Invoice, InvoiceLine, PriceVersion, RatedCharge
 from billing.services import recount
 from billing.services.prices import Price, priced
-from billing.services.recount import period
+from billing.services.recount import Step, period
 from broker.domain.lifecycle import BILLABLE
 from broker.domain.states import LeaseState
-from broker.models import Lease, Offering, Transition
+from broker.models import Lease, Offering
 
 FREE = {
     LeaseState.REQUESTED: "not charged: it was only asked for",
@@ -31,6 +32,16 @@ FREE = {
     LeaseState.RELEASED: "not charged: it was over",
     LeaseState.FAILED: "not charged: it had failed",
 }
+
+
+class Charged(NamedTuple):
+    """What is known of a charge of the line without looking at its amount."""
+
+    lease_id: str
+    period_id: int
+    s: datetime
+    e: datetime
+    unit_seconds: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,21 +123,20 @@ def explain(line: InvoiceLine, *, most: int | None = None) -> Explained:
     )
 
 
-def _charges(line: InvoiceLine) -> list[RatedCharge]:
-    return list(
-        RatedCharge.objects.filter(
-            billed_period_id=line.invoice.period_id,
-            project_id=line.project_id,
-            offering_id=line.offering_id,
-            price_version_id=line.price_version_id,
-        ).order_by("lease_id", "s")
+def _charges(line: InvoiceLine) -> list[Charged]:
+    rows = RatedCharge.objects.filter(
+        billed_period_id=line.invoice.period_id,
+        project_id=line.project_id,
+        offering_id=line.offering_id,
+        price_version_id=line.price_version_id,
     )
+    return [Charged(*row) for row in rows.order_by("lease_id", "s").values_list(*Charged._fields)]
 
 
 def _use(
     lease: str,
     name: str,
-    steps: Sequence[Transition],
+    steps: Sequence[Step],
     charges: Sequence[oracle.Charge],
     spans: Sequence[Period],
 ) -> LeaseUse:
@@ -145,7 +155,7 @@ def _use(
 
 
 def _windows(
-    begun: Transition,
+    begun: Step,
     end: datetime,
     charges: Sequence[oracle.Charge],
     span: Period,
@@ -169,7 +179,7 @@ def _windows(
         yield _elsewhere(Period(cursor, shared.end), begun)
 
 
-def _elsewhere(span: Period, begun: Transition) -> Window:
+def _elsewhere(span: Period, begun: Step) -> Window:
     why = "charged at another price, on another line"
     return _window(span, LeaseState(begun.after), begun.quantity, charged=False, why=why)
 
@@ -178,6 +188,6 @@ def _window(span: Period, state: LeaseState, quantity: int, *, charged: bool, wh
     return Window(span.start, span.end, state, span.seconds, quantity, charged, why)
 
 
-def _piece(charge: RatedCharge) -> Piece:
+def _piece(charge: Charged) -> Piece:
     span = period(charge.s, charge.e)
     return Piece(span, charge.unit_seconds // span.seconds)

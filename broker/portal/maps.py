@@ -11,7 +11,7 @@ from django.urls import reverse
 from broker.domain.states import PriceClass
 from broker.services.catalogue import short_name
 from broker.services.fleet.summary import share
-from broker.services.fleet.uses import CHARGED, SCALE, Card, Run, Use, scaled
+from broker.services.fleet.uses import CHARGED, SCALE, Card, Slice, Use, scaled
 
 VIEWS = {"state": "State", "tenant": "Tenant", "class": "Price class"}
 LARGE_UP_TO = 160  # above it the map is dense, and says less on each card
@@ -38,6 +38,7 @@ CLASS_WORDS = {"f1": "on-demand", "f5": "spot", "f3": "reserved"}
 TOP = ("f1", "f2", "f3", "f4", "f5")
 OTHER = "f6"
 UNHELD = ("free", "frag", "bad", "off")
+Spans = list[tuple[int, int, str]]  # start, size, kind
 
 
 @dataclass(frozen=True)
@@ -85,28 +86,41 @@ class Map:
 
 def draw(cards: Sequence[Card], by: str, *, current: str = "") -> Map:
     """Arrange cards by cluster and node, and paint their runs."""
-    paint, words = _painter(cards, by)
+    painted, words = _painted(cards, by)
     amounts: Counter[str] = Counter()
     for card in cards:
-        for run in card.runs:
-            amounts[paint(run)] += scaled(run.size, card.grid)
+        for _, size, kind in painted[card.id]:
+            amounts[kind] += scaled(size, card.grid)
     keys = [Key(kind, word, amounts[kind]) for kind, word in words.items() if kind in UNHELD or amounts[kind]]
     brief = len(cards) > LARGE_UP_TO
     blocks = [
-        _block(name, list(its), paint, current=current, brief=brief)
+        _block(name, list(its), painted, current=current, brief=brief)
         for name, its in groupby(cards, key=lambda card: card.cluster_name)
     ]
     return Map(by, blocks, keys, len(cards))
 
 
-def _painter(cards: Sequence[Card], by: str) -> tuple[Callable[[Run], str], dict[str, str]]:
+def _painted(cards: Sequence[Card], by: str) -> tuple[dict[str, Spans], dict[str, str]]:
+    """Colour every run of every card, and say what each colour means."""
     rest = {kind: WORDS[kind] for kind in UNHELD}
     if by == "tenant":
         kinds, words = _tenants(cards)
-        return lambda r: kinds.get(r.held.tenant, OTHER) if r.held else KINDS[r.use], words | rest
+        return _by_holder(cards, lambda held: kinds.get(held.tenant, OTHER)), words | rest
     if by == "class":
-        return lambda r: CLASSES[r.held.price_class] if r.held else KINDS[r.use], CLASS_WORDS | rest
-    return lambda r: KINDS[r.use], WORDS
+        return _by_holder(cards, lambda held: CLASSES[held.price_class]), CLASS_WORDS | rest
+    # Cards that look alike are painted once: the looks live as long as the cards, so their ids name them.
+    looks = {id(card.look): card.look for card in cards}
+    spans = {
+        name: [(start, size, KINDS[use]) for start, size, use, _ in look.runs] for name, look in looks.items()
+    }
+    return {card.id: spans[id(card.look)] for card in cards}, WORDS
+
+
+def _by_holder(cards: Sequence[Card], colour: Callable[[Slice], str]) -> dict[str, Spans]:
+    return {
+        card.id: [(r.start, r.size, colour(r.held) if r.held else KINDS[r.use]) for r in card.runs]
+        for card in cards
+    }
 
 
 def _tenants(cards: Sequence[Card]) -> tuple[dict[str, str], dict[str, str]]:
@@ -122,7 +136,7 @@ def _tenants(cards: Sequence[Card]) -> tuple[dict[str, str], dict[str, str]]:
 
 
 def _block(
-    name: str, cards: list[Card], paint: Callable[[Run], str], *, current: str, brief: bool
+    name: str, cards: list[Card], painted: dict[str, Spans], *, current: str, brief: bool
 ) -> dict[str, Any]:
     models = ", ".join(sorted({short_name(card.model) for card in cards}))
     sold = sum(scaled(card.units(*CHARGED), card.grid) for card in cards)
@@ -134,14 +148,14 @@ def _block(
                 "name": node,
                 "words": f"{name} {node}",
                 "url": reverse("ops-node", args=[pk]),
-                "cards": [_card(card, paint, current=current, brief=brief) for card in its],
+                "cards": [_card(card, painted[card.id], current=current, brief=brief) for card in its],
             }
             for (node, pk), its in groupby(cards, key=lambda card: (card.node_name, card.node))
         ],
     }
 
 
-def _card(card: Card, paint: Callable[[Run], str], *, current: str, brief: bool) -> dict[str, Any]:
+def _card(card: Card, spans: Spans, *, current: str, brief: bool) -> dict[str, Any]:
     sold, aside = card.units(*CHARGED), f", {KINDS_ASIDE[card.idle_use]}" if card.idle_use else ""
     words = f"{card.cluster_name} {card.node_name} card {card.index}: {sold} of {card.grid} sold{aside}"
     if not brief:
@@ -153,7 +167,7 @@ def _card(card: Card, paint: Callable[[Run], str], *, current: str, brief: bool)
         "words": words,
         "told": f"{sold}/{card.grid}{aside}",
         "index": card.index,
-        "spans": [(run.start, run.size, paint(run)) for run in card.runs],
+        "spans": spans,
         "cells": card.grid,
         "current": card.id == current,
         "ill": card.idle_use is Use.UNHEALTHY,

@@ -1,6 +1,7 @@
 """The few elements of every drawing. Widths are attributes, never styles: the CSP allows no styles."""
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import NamedTuple
 
 from django.utils.html import escape
@@ -31,6 +32,7 @@ class Span(NamedTuple):
     label: str = ""
 
 
+@lru_cache(maxsize=8192)
 def number(value: float) -> str:
     """Write a coordinate as short as it can be."""
     return f"{value:.2f}".rstrip("0").rstrip(".")

@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 from urllib.parse import urlencode
 
+import msgspec
 from django.conf import settings
 from django.http import HttpResponse, HttpResponseNotModified
 from django.shortcuts import render
@@ -73,12 +74,12 @@ def _map(request: OpsRequest, fleet: list[Card], current: str) -> dict[str, Any]
     by = request.GET.get("by", "state")
     by = by if by in maps.VIEWS else "state"
     drawn = maps.draw(fleet, by, current=current)
-    told = json.dumps([drawn.blocks, [(key.kind, key.label, key.tenths) for key in drawn.keys], by])
+    told = msgspec.json.encode([drawn.blocks, [(key.kind, key.label, key.tenths) for key in drawn.keys], by])
     options = [
         {"url": f"{reverse('control-room')}?by={name}", "label": label, "current": name == by}
         for name, label in maps.VIEWS.items()
     ]
-    etag = f'"{hashlib.sha256(told.encode()).hexdigest()[:20]}"'
+    etag = f'"{hashlib.sha256(told).hexdigest()[:20]}"'
     return {
         "map": drawn,
         "views": options,

@@ -2,11 +2,15 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
+from functools import lru_cache
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from django.db import connection
 
-from broker.domain.packing import wares
+from broker.domain.geometry import EMPTY, CardState
+from broker.domain.packing import Wares, wares
 from broker.domain.profiles import Placement, Profile
 from broker.domain.states import LeaseState, PriceClass
 from broker.models import Health, NodeState, Offering
@@ -22,7 +26,7 @@ SELECT g.id, g.index, g.gpu_model_id, g.health, g.health_reason, extract(epoch F
        CASE WHEN g.closed_since IS NULL THEN '' ELSE
          (SELECT l.step FROM broker_layoutchange l WHERE l.node_id = n.id ORDER BY l.planned_at DESC LIMIT 1) END
   FROM broker_gpu g JOIN broker_node n ON n.id = g.node_id JOIN broker_cluster c ON c.id = n.cluster_id
- WHERE (%(node)s = '' OR n.id = %(node)s) AND %(gpu)s IN ('', g.id, g.node_id || '.' || g.index)
+ WHERE true {and_asked}
  ORDER BY c.name, n.name, g.index
 """
 # A place that its lease went on without is on its way out, whatever the lease is elsewhere; nobody knows its end.
@@ -36,11 +40,15 @@ SELECT a.gpu_id, a.isolation, lower(a.placement), upper(a.placement) - lower(a.p
        l.offering_id, o.price_class, t.id, t.name
   FROM broker_allocation a JOIN broker_lease l ON l.id = a.lease_id
   JOIN broker_offering o ON o.id = l.offering_id JOIN tenants_tenant t ON t.id = a.tenant_id
-  JOIN broker_gpu g ON g.id = a.gpu_id
- WHERE a.released_at IS NULL AND (%(node)s = '' OR g.node_id = %(node)s) 
-   AND %(gpu)s IN ('', g.id, g.node_id || '.' || g.index)
+  {of_cards}
+ WHERE a.released_at IS NULL {and_asked}
  ORDER BY a.gpu_id, lower(a.placement)
 """
+ONE_NODE = " AND g.node_id = %(node)s"
+ONE_CARD = " AND %(gpu)s IN (g.id, g.node_id || '.' || g.index)"
+# Of a thousand rows each word is looked up, not constructed.
+STATES = {each.value: each for each in LeaseState}
+CLASSES = {each.value: each for each in PriceClass}
 
 
 def load(*, node: str = "", gpu: str = "") -> list[Card]:
@@ -48,13 +56,17 @@ def load(*, node: str = "", gpu: str = "") -> list[Card]:
 
     A card is named by its id, or by its node's id and its number there, as in `nod_….3`.
     """
-    asked, offered = {"node": node, "gpu": gpu}, offered_profiles()
+    asked, loading = {"node": node, "gpu": gpu}, _Loading(offered_profiles())
+    parts = {
+        "and_asked": (ONE_NODE if node else "") + (ONE_CARD if gpu else ""),
+        "of_cards": "JOIN broker_gpu g ON g.id = a.gpu_id" if node or gpu else "",
+    }
     with connection.cursor() as cursor:
-        cursor.execute(CARDS, asked)
-        cards = {row[0]: _card(row, offered) for row in cursor.fetchall()}
-        cursor.execute(HELD, asked)
-        for gpu_id, isolation, *row in cursor.fetchall():
-            _put(cards[gpu_id], isolation, _slice(row))
+        cursor.execute(CARDS.format(**parts), asked)
+        cards = {row[0]: loading.card(row) for row in cursor.fetchall()}
+        cursor.execute(HELD.format(**parts), asked)
+        for gpu_id, rows in groupby(cursor.fetchall(), key=itemgetter(0)):
+            _put(cards[gpu_id], list(rows))
     return list(cards.values())
 
 
@@ -67,64 +79,71 @@ def offered_profiles() -> dict[Pool, tuple[Profile, ...]]:
     return {pool: tuple(profiles) for pool, profiles in found.items()}
 
 
-def _card(row: Sequence[Any], offered: dict[Pool, tuple[Profile, ...]]) -> Card:
-    pk, index, model, health, reason, health_since, layout, *place = row
-    node, node_name, node_state, node_since, cluster, cluster_name, region, since, shares, cutting = place
-    spec = spec_of(model)
-    return Card(
-        id=pk,
-        index=index,
-        model=model,
-        grid=spec.grid,
-        health=Health(health),
-        health_reason=reason,
-        health_since_s=health_since,
-        node=node,
-        node_name=node_name,
-        node_state=NodeState(node_state),
-        node_since_s=node_since,
-        cluster=cluster,
-        cluster_name=cluster_name,
-        region=region,
-        since_s=since,
-        shares=shares,
-        cutting=cutting,
-        wares=wares(offered.get((model, region), ()), spec.grid, cut_of(model, layout) if layout else None),
-    )
+class _Loading:
+    """What all cards of a kind share is made once."""
+
+    def __init__(self, offered: dict[Pool, tuple[Profile, ...]]) -> None:
+        self._offered = offered
+        self._wares: dict[tuple[str, str, str | None], Wares] = {}
+
+    def card(self, row: Sequence[Any]) -> Card:
+        pk, index, model, health, reason, health_since, layout, *place = row
+        node, node_name, node_state, node_since, cluster, cluster_name, region, since, shares, cutting = place
+        sold = self._sold(model, region, layout or None)
+        return Card(
+            id=pk,
+            index=index,
+            model=model,
+            grid=sold.grid,
+            health=Health(health),
+            health_reason=reason,
+            health_since_s=health_since,
+            node=node,
+            node_name=node_name,
+            node_state=NodeState(node_state),
+            node_since_s=node_since,
+            cluster=cluster,
+            cluster_name=cluster_name,
+            region=region,
+            since_s=since,
+            shares=shares,
+            cutting=cutting,
+            wares=sold,
+        )
+
+    def _sold(self, model: str, region: str, layout: str | None) -> Wares:
+        key = model, region, layout
+        if key not in self._wares:
+            cut = cut_of(model, layout) if layout else None
+            self._wares[key] = wares(self._offered.get((model, region), ()), spec_of(model).grid, cut)
+        return self._wares[key]
 
 
-def _slice(row: Sequence[Any]) -> Slice:
-    (
-        start,
-        size,
-        profile,
-        since,
-        lease,
-        name,
-        state,
-        ends,
-        offering,
-        price_class,
-        tenant,
-        tenant_name,
-    ) = row
-    return Slice(
-        start=start,
-        size=size,
-        profile=profile,
-        since_s=since,
-        lease=lease,
-        lease_name=name,
-        state=LeaseState(state),
-        ends_s=ends,
-        offering=offering,
-        price_class=PriceClass(price_class),
-        tenant=tenant,
-        tenant_name=tenant_name,
-    )
+def _put(card: Card, rows: Sequence[Sequence[Any]]) -> None:
+    """Lay what holds places of a card on it: gpu, isolation, start, size, profile, and whose each is."""
+    card.state = _state(card.model, tuple(row[1:5] for row in rows))
+    card.slices = [
+        Slice(
+            start,
+            size,
+            profile,
+            since,
+            lease,
+            name,
+            STATES[state],
+            ends,
+            offering,
+            CLASSES[price_class],
+            *tenant,
+        )
+        for _, _, start, size, profile, since, lease, name, state, ends, offering, price_class, *tenant in rows
+    ]
 
 
-def _put(card: Card, isolation: str, held: Slice) -> None:
-    profile = shape(card.model, held.profile, isolation)
-    card.state = card.state.with_held(profile, Placement(held.start, held.size))
-    card.slices.append(held)
+@lru_cache(maxsize=16384)
+def _state(model: str, places: tuple[tuple[str, int, int, str], ...]) -> CardState:
+    """Return what decides what still fits beside these: (isolation, start, size, profile)."""
+    state = EMPTY
+    for isolation, start, size, profile in places:
+        state = state.with_held(shape(model, profile, isolation), Placement(start, size))
+    return state

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
+from typing import NamedTuple
 
 from django.db import connection
 
@@ -39,8 +40,7 @@ SELECT a.gpu_id, a.isolation, lower(a.placement), upper(a.placement) - lower(a.p
 Outage = tuple[int, int, Use]
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
+class Held(NamedTuple):
     """One slice in the window: taken, sold for part of it, given back."""
 
     bits: int
@@ -90,8 +90,8 @@ def _unheld(
 ) -> Iterator[tuple[Use, int, int]]:
     """Walk what nobody held of one card from change to change: (use, units, seconds)."""
     moments = {start, end}
-    for h in held:
-        moments |= {h.since, h.until}
+    moments.update(h.since for h in held)
+    moments.update(h.until for h in held)
     for since, until, _ in outages:
         moments |= {since, until}
     for at, then in pairwise(sorted(m for m in moments if start <= m <= end)):
@@ -116,20 +116,22 @@ def _held(cards: Sequence[Card], start: int, end: int) -> defaultdict[str, list[
     models = {card.id: card.model for card in cards}
     with connection.cursor() as cursor:
         cursor.execute(HELD, {"since": start, "until": end})
-        for gpu, isolation, at, size, name, is_spot, since, until, sold_since, sold_until in cursor:
+        for (
+            gpu,
+            isolation,
+            at,
+            size,
+            name,
+            is_spot,
+            since,
+            until,
+            sold_since,
+            sold_until,
+        ) in cursor.fetchall():
             profile = shape(models[gpu], name, isolation)
-            found[gpu].append(
-                Held(
-                    bits=((1 << size) - 1) << at,
-                    size=size,
-                    media=profile.media,
-                    isolation=profile.isolation,
-                    since=since,
-                    until=until,
-                    sold_s=max(0, min(until, sold_until) - max(since, sold_since)),
-                    use=Use.SPOT if is_spot else Use.SOLD,
-                )
-            )
+            sold_s = max(0, min(until, sold_until) - max(since, sold_since))
+            bits, use = ((1 << size) - 1) << at, Use.SPOT if is_spot else Use.SOLD
+            found[gpu].append(Held(bits, size, profile.media, profile.isolation, since, until, sold_s, use))
     return found
 
 

@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
-from functools import cached_property
+from functools import cached_property, lru_cache
+from typing import NamedTuple
 
 from broker.domain.geometry import CardState
 from broker.domain.packing import Wares
@@ -27,8 +28,7 @@ class Use(StrEnum):
 CHARGED = (Use.SOLD, Use.SPOT)
 
 
-@dataclass(frozen=True, slots=True)
-class Slice:
+class Slice(NamedTuple):
     """One place on a card and the lease that holds it.
 
     Its moments are seconds since the epoch: a map has thousands and shows few, and a datetime costs more than its row.
@@ -62,14 +62,20 @@ class Slice:
         return None if self.ends_s is None else datetime.fromtimestamp(self.ends_s, UTC)
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(NamedTuple):
     """Neighbouring units of one use; `held` names the lease where there is one."""
 
     start: int
     size: int
     use: Use
     held: Slice | None = None
+
+
+class Look(NamedTuple):
+    """What all cards show on which slices of these uses lie like this."""
+
+    runs: tuple[tuple[int, int, Use, int | None], ...]  # start, size, use, and which of the slices it is
+    units: dict[Use, int]
 
 
 @dataclass
@@ -117,26 +123,43 @@ class Card:
         return use_when_free(self.health, self.node_state) or (Use.MAINTENANCE if self.cutting else None)
 
     @cached_property
+    def look(self) -> Look:
+        """Where which use is; many cards share one."""
+        return look_of(
+            self.wares, self.state, self.idle_use, tuple((s.start, s.size, s.use) for s in self.slices)
+        )
+
+    @cached_property
     def runs(self) -> tuple[Run, ...]:
         """The whole card from its first unit to its last."""
-        runs = [Run(s.start, s.size, s.use, s) for s in self.slices]
-        lost, idle, taken = self.wares.lost(self.state), self.idle_use, self.state.mask
-        for unit in range(self.grid):
-            if taken >> unit & 1:
-                continue
-            use = idle or (Use.FRAGMENTED if lost >> unit & 1 else Use.FREE)
-            if (
-                runs
-                and runs[-1].held is None
-                and (runs[-1].start + runs[-1].size, runs[-1].use) == (unit, use)
-            ):
-                runs[-1] = Run(runs[-1].start, runs[-1].size + 1, use)
-            else:
-                runs.append(Run(unit, 1, use))
-        return tuple(sorted(runs, key=lambda run: run.start))
+        return tuple(
+            Run(start, size, use, None if which is None else self.slices[which])
+            for start, size, use, which in self.look.runs
+        )
 
     def units(self, *uses: Use) -> int:
-        return sum(run.size for run in self.runs if run.use in uses)
+        return sum(self.look.units.get(use, 0) for use in uses)
+
+
+# A thousand cards have few looks, and a page that shows them all works each out once for all of them.
+@lru_cache(maxsize=16384)
+def look_of(wares: Wares, state: CardState, idle: Use | None, held: tuple[tuple[int, int, Use], ...]) -> Look:
+    """Lay out a card from its first unit to its last; free neighbours of one use are one run."""
+    runs: list[tuple[int, int, Use, int | None]] = [(*each, which) for which, each in enumerate(held)]
+    lost = wares.lost(state)
+    for unit in range(wares.grid):
+        if state.mask >> unit & 1:
+            continue
+        use = idle or (Use.FRAGMENTED if lost >> unit & 1 else Use.FREE)
+        start, size, before, which = runs[-1] if runs else (0, 0, None, None)
+        if which is None and (start + size, before) == (unit, use):
+            runs[-1] = (start, size + 1, use, None)
+        else:
+            runs.append((unit, 1, use, None))
+    units: Counter[Use] = Counter()
+    for _, size, use, _ in runs:
+        units[use] += size
+    return Look(tuple(sorted(runs, key=lambda run: run[0])), dict(units))
 
 
 def use_when_free(health: Health, node: NodeState) -> Use | None:
@@ -164,8 +187,8 @@ def cards_by_use(cards: Iterable[Card]) -> dict[Use, int]:
     """Add up what the fleet is used for, in parts of SCALE of a card."""
     units: Counter[tuple[Use, int]] = Counter()
     for card in cards:
-        for run in card.runs:
-            units[run.use, card.grid] += run.size
+        for use, count in card.look.units.items():
+            units[use, card.grid] += count
     total = dict.fromkeys(Use, 0)
     for (use, grid), count in units.items():
         total[use] += scaled(count, grid)
