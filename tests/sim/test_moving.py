@@ -93,7 +93,7 @@ class Moving(Sim):
             deciding.cancel(found, why="sim", actor=OPERATOR, now=self.clock.at)
 
     def change_their_mind(self) -> None:
-        if lease := self.some_lease():
+        if (lease := self.some_lease()) and not lease.stays:
             with as_tenant(lease.tenant_id):
                 allowing.allow_moves(lease, not lease.movable, actor=OPERATOR, now=self.clock.at)
 

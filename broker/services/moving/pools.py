@@ -8,8 +8,10 @@ from django.db import connection
 
 from broker.domain.placement import prices
 from broker.domain.placement.buckets import Buckets
+from broker.domain.placement.evacuating import Near
 from broker.domain.placement.fleet import Fleet, Slice
 from broker.domain.placement.rules import ranks_by_price
+from broker.domain.placement.topology import Link, Wired, wired
 from broker.domain.states import Isolation, LeaseState
 from broker.models import Allocation, Cluster, Gpu, LayoutPolicy
 from broker.provisioners.kubernetes.drivers.choosing import picks_cards, sold_uncut
@@ -31,13 +33,14 @@ SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY seconds) FROM (
 
 @dataclass(frozen=True)
 class Pool:
-    """Cards are numbered as they are listed; slices are called by their allocation's id."""
+    """Cards are numbered as they are listed; slices are called by their allocation's id, profiles have numbers."""
 
     cluster: Cluster
     model: str
     cards: tuple[Gpu, ...]
     held: dict[str, Allocation]
     fleet: Fleet
+    numbers: dict[tuple[str, str], int]  # by name and isolation
 
     @property
     def grid(self) -> int:
@@ -47,13 +50,28 @@ class Pool:
         gpu = self.cards[card]
         return f"{gpu.node} / card {gpu.index}"
 
+    def near(self, within: Link) -> Near:
+        """Return what tells whether cards of one node reach each other by links no longer than this."""
+        on_node: dict[str, list[Wired]] = {}
+        for gpu in self.cards:
+            on_node.setdefault(gpu.node_id, []).append(Wired(gpu.pk, gpu.fabric, gpu.numa))
+        links = {node: wired(cards) for node, cards in on_node.items()}
+
+        def are_near(cards: tuple[int, ...]) -> bool:
+            known = links[self.cards[cards[0]].node_id]
+            return known is not None and known.most([self.cards[n].pk for n in cards], within) == len(cards)
+
+        return are_near
+
 
 def pools_of(cluster: Cluster, *, now: datetime) -> list[Pool]:
     """Load every pool of a cluster in which slices are cut for each lease where we say: others have no such place."""
     picks = picks_cards(cluster.driver, cluster.driver_options)
     if picks or Isolation.HARDWARE not in sold_uncut(cluster.driver):
         return []
-    rows = Gpu.objects.sellable().filter(node__cluster=cluster, layout_policy=LayoutPolicy.DYNAMIC)
+    # One that cannot be cut into all that its equals can has its place nowhere among them.
+    alike = Gpu.objects.filter(layout_policy=LayoutPolicy.DYNAMIC, published__isnull=True)
+    rows = alike.sellable().filter(node__cluster=cluster)
     rows = rows.select_related("node").order_by("node__name", "index")
     with as_staff():
         held = _held(list(rows))
@@ -87,9 +105,8 @@ def _pool(
             profile, start = numbers[each.profile, each.isolation], each.placement.lower
             cost = cost_s if _may_move(each, now) else None
             fleet.hold(number, Slice(each.pk, profile, start, cost, each.tenant_id))
-    return Pool(
-        cluster, model, tuple(walled), {each.pk: each for its in held.values() for each in its}, fleet
-    )
+    everything = {each.pk: each for its in held.values() for each in its}
+    return Pool(cluster, model, tuple(walled), everything, fleet, numbers)
 
 
 def _may_move(held: Allocation, now: datetime) -> bool:
