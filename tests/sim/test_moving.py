@@ -60,17 +60,18 @@ class Moving(Sim):
         deciding.accept(plan, why="sim", actor=OPERATOR, now=now)
 
     def some_move(self) -> Move | None:
-        """Pick a lease and a card with room for it."""
+        """Pick a lease and a card in service with room for it."""
         with as_sweep():
             places = Allocation.objects.filter(released_at=None).order_by("id")
-            mine = list(places.filter(lease__state="active", lease__quantity=1, lease__movable=True))
+            whole = places.filter(lease__state="active", lease__quantity=1, lease__movable=True)
+            mine = list(whole.filter(lease__conditions={}))
             taken = [(each.gpu_id, each.placement) for each in places]
         if not mine:
             return None
         held: Any = self.pick(mine)  # type: ignore[arg-type]
         profile = spec_of(MODEL).profile(held.profile, Isolation(held.isolation))
-        cards = list(Gpu.objects.exclude(pk=held.gpu_id).order_by("uuid"))
-        card: Any = self.pick(cards)  # type: ignore[arg-type]
+        cards = list(Gpu.objects.sellable().exclude(pk=held.gpu_id).order_by("uuid"))
+        card: Any = self.pick(cards) if cards else held.gpu  # type: ignore[arg-type]
         for place in profile.placements:
             if not any(gpu == card.pk and r.lower < place.end and place.start < r.upper for gpu, r in taken):
                 return Move(

@@ -1,5 +1,6 @@
 """What a plan is made of: one cluster's cards of one model with what lies on them, as the planner reads them."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -12,13 +13,13 @@ from broker.domain.placement.evacuating import Near
 from broker.domain.placement.fleet import Fleet, Slice
 from broker.domain.placement.rules import ranks_by_price
 from broker.domain.placement.topology import Link, Wired, wired
+from broker.domain.published import Published, published
 from broker.domain.states import Isolation, LeaseState
 from broker.models import Allocation, Cluster, Gpu, LayoutPolicy
 from broker.provisioners.kubernetes.drivers.choosing import picks_cards, sold_uncut
 from broker.services.catalogue import spec_of
 from tenants.services.walls import as_staff
 
-WALLED = (Isolation.DEVICE.value, Isolation.HARDWARE.value)
 GOES_ON = timedelta(minutes=30)  # what ends sooner makes room by itself
 STOP_S, UNKNOWN_S, LATEST = 5, 30, 200
 # How long the latest starts on these cards took, for what a move costs is that its program stands still.
@@ -69,15 +70,18 @@ def pools_of(cluster: Cluster, *, now: datetime) -> list[Pool]:
     picks = picks_cards(cluster.driver, cluster.driver_options)
     if picks or Isolation.HARDWARE not in sold_uncut(cluster.driver):
         return []
-    # One that cannot be cut into all that its equals can has its place nowhere among them.
-    alike = Gpu.objects.filter(layout_policy=LayoutPolicy.DYNAMIC, published__isnull=True)
-    rows = alike.sellable().filter(node__cluster=cluster)
+    rows = Gpu.objects.filter(layout_policy=LayoutPolicy.DYNAMIC).sellable().filter(node__cluster=cluster)
     rows = rows.select_related("node").order_by("node__name", "index")
+    # A card that cannot be cut into all that its model can is planned among those that can be cut into just as much.
+    alike: defaultdict[tuple[str, Published | None], list[Gpu]] = defaultdict(list)
     with as_staff():
         held = _held(list(rows))
+        for card in rows:
+            told = published(card.published) if card.published is not None else None
+            alike[card.gpu_model_id, told].append(card)
         return [
-            _pool(cluster, model, [card for card in rows if card.gpu_model_id == model], held, now)
-            for model in sorted({card.gpu_model_id for card in rows})
+            _pool(cluster, model, told, cards, held, now)
+            for (model, told), cards in sorted(alike.items(), key=lambda each: each[0][0])
         ]
 
 
@@ -90,12 +94,21 @@ def _held(cards: Sequence[Gpu]) -> dict[str, list[Allocation]]:
 
 
 def _pool(
-    cluster: Cluster, model: str, cards: list[Gpu], held: dict[str, list[Allocation]], now: datetime
+    cluster: Cluster,
+    model: str,
+    told: Published | None,
+    cards: list[Gpu],
+    held: dict[str, list[Allocation]],
+    now: datetime,
 ) -> Pool:
     spec = spec_of(model)
     profiles = (spec.whole, *spec.sold_as(Isolation.HARDWARE))
+    profiles = told.only(profiles) if told else profiles
     numbers = {(each.name, each.isolation.value): n for n, each in enumerate(profiles)}
-    walled = [card for card in cards if all(each.isolation in WALLED for each in held[card.pk])]
+    # What holds a share, or what its card no longer publishes, has no number: nothing is planned on that card.
+    walled = [
+        card for card in cards if all((each.profile, each.isolation) in numbers for each in held[card.pk])
+    ]
     ranks = ranks_by_price(profiles, spec.grid, prices.default(profiles, spec.grid))
     nodes = {node: n for n, node in enumerate(sorted({card.node_id for card in walled}))}
     fleet = Fleet(Buckets(ranks, [nodes[card.node_id] for card in walled]))

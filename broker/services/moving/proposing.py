@@ -1,6 +1,9 @@
 """Plans for the pools of a cluster. A plan is only rows until somebody accepts it."""
 
+from collections.abc import Sequence
 from datetime import datetime
+from itertools import groupby
+from operator import attrgetter
 
 from django.db import connection, transaction
 
@@ -42,18 +45,25 @@ def ask_for(cluster: Cluster, *, actor: Actor, now: datetime) -> None:
 def propose(cluster_id: str, *, now: datetime) -> list[MovePlan]:
     """Plan every pool of a cluster anew and return what is proposed; proposals nobody has accepted give way."""
     cluster = Cluster.objects.get(pk=cluster_id)
-    found = [_keep(pool, now) for pool in pools_of(cluster, now=now)]
+    pools = groupby(pools_of(cluster, now=now), key=attrgetter("model"))
+    found = [_keep(list(alike), now) for _, alike in pools]
     return [plan for plan in found if plan]
 
 
-def _keep(pool: Pool, now: datetime) -> MovePlan | None:
-    """Write down what is worth moving in a pool, unless the same is proposed or a plan is being carried out."""
-    before = {number: _drawn(pool, number) for number in range(len(pool.cards))}
-    choice = choose(pool, now=now)
+def _keep(pools: Sequence[Pool], now: datetime) -> MovePlan | None:
+    """Write down what is most worth moving among one model's pools, unless it is proposed or one is under way."""
+    drawn = [{number: _drawn(pool, number) for number in range(len(pool.cards))} for pool in pools]
+    choices = [choose(pool, now=now) for pool in pools]
+    pool, choice, before = max(zip(pools, choices, drawn, strict=True), key=lambda each: _urgency(each[1]))
     with transaction.atomic():
         # Whoever plans the same cluster just now sees what we write, and we what they wrote.
         Cluster.objects.select_for_update(of=("self",), no_key=True).get(pk=pool.cluster.pk)
         return _settle(pool, choice, before, now)
+
+
+def _urgency(choice: Choice) -> tuple[bool, bool, int]:
+    """Rank what could be done: room for who waits before cards made whole, then what wins most."""
+    return choice.room is not None, bool(choice.steps), choice.gain_milli
 
 
 def _settle(pool: Pool, choice: Choice, before: dict[int, list[list[int]]], now: datetime) -> MovePlan | None:
