@@ -66,12 +66,12 @@ class Moving(Sim):
             whole = places.filter(lease__state="active", lease__quantity=1, lease__movable=True)
             mine = list(whole.filter(lease__conditions={}))
             taken = [(each.gpu_id, each.placement) for each in places]
-        if not mine:
+            serving = list(Gpu.objects.sellable().order_by("uuid"))
+        if not mine or len(serving) < 2:
             return None
         held: Any = self.pick(mine)  # type: ignore[arg-type]
         profile = spec_of(MODEL).profile(held.profile, Isolation(held.isolation))
-        cards = list(Gpu.objects.sellable().exclude(pk=held.gpu_id).order_by("uuid"))
-        card: Any = self.pick(cards) if cards else held.gpu  # type: ignore[arg-type]
+        card: Any = self.pick([each for each in serving if each.pk != held.gpu_id])
         for place in profile.placements:
             if not any(gpu == card.pk and r.lower < place.end and place.start < r.upper for gpu, r in taken):
                 return Move(
