@@ -26,7 +26,7 @@ STEPS = 500
 class Moving(Sim):
     """The same world, where leases may be moved: any of them, to wherever there is room."""
 
-    profiles = ("1g.10gb", "1g.10gb", "2g.20gb", "3g.40gb")
+    profiles = ("1g.10gb", "1g.10gb", "1g.10gb", "2g.20gb", "3g.40gb")
     lasts = (1000, 9000)
     moves = True
 
