@@ -1,13 +1,14 @@
 """Seven weeks of leases before a first start, lived through the real services with the clock in hand."""
 
 import heapq
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from billing.services.showcase.people import Cast
-from broker.domain.states import PriceClass
-from broker.models import Offering
+from broker.domain.states import LeaseState, PriceClass
+from broker.models import Lease, Offering
 from broker.services import reconcile
 from broker.services.leases.request import Wanted, request
 from ports import doorbell
@@ -36,11 +37,19 @@ class Plan:
     same_node: bool = False
 
 
+class Look(NamedTuple):
+    """A moment at which somebody looks at a lease; once more only where it was not ready yet."""
+
+    lease_id: str
+    tenant_id: str
+    again: bool
+
+
 def live_through(plans: Iterable[Plan], *, until: datetime) -> int:
     """Let every plan happen up to `until`; return how many leases were asked for."""
     offerings = {(o.label, o.price_class): o for o in Offering.objects.published()}
     # (when, order, what): a request puts its later moments into the same queue.
-    moments: list[tuple[datetime, int, Plan | tuple[str, str]]] = []
+    moments: list[tuple[datetime, int, Plan | Look]] = []
     for order, plan in enumerate(plans):
         heapq.heappush(moments, (plan.start, order, plan))
     order, asked = len(moments), 0
@@ -50,12 +59,17 @@ def live_through(plans: Iterable[Plan], *, until: datetime) -> int:
             if isinstance(what, Plan):
                 lease = _ask(what, offerings[what.label, what.price_class], now)
                 asked += 1
-                for later in _moments(what, now):
+                for later, again in _moments(what, now):
                     order += 1
-                    heapq.heappush(moments, (later, order, lease))
-            else:
-                reconcile.step(*what, now=now)
+                    heapq.heappush(moments, (later, order, Look(*lease, again)))
+            elif not (what.again and _is_ready(what)):
+                reconcile.step(what.lease_id, what.tenant_id, now=now)
     return asked
+
+
+def _is_ready(look: Look) -> bool:
+    with as_tenant(look.tenant_id):
+        return Lease.objects.filter(pk=look.lease_id, state=LeaseState.ACTIVE).exists()
 
 
 def _ask(plan: Plan, offering: Offering, now: datetime) -> tuple[str, str]:
@@ -71,15 +85,15 @@ def _ask(plan: Plan, offering: Offering, now: datetime) -> tuple[str, str]:
     with as_tenant(tenant_id):
         lease = request(wanted, project=plan.project, actor=plan.actor, now=now)
     reconcile.step(lease.pk, tenant_id, now=now)
-    reconcile.step(lease.pk, tenant_id, now=now)
     return lease.pk, tenant_id
 
 
-def _moments(plan: Plan, start: datetime) -> Iterable[datetime]:
-    """When this lease needs looking at: ready, over, being taken down, gone."""
+def _moments(plan: Plan, start: datetime) -> Iterator[tuple[datetime, bool]]:
+    """When this lease needs looking at: ready, ready at last, over, being taken down, gone."""
     soon, surely = (start + each for each in READY_AFTER)
     over = surely + timedelta(seconds=plan.seconds)
-    return soon, surely, over, over + timedelta(seconds=1), over + GONE_AFTER
+    yield from ((soon, False), (surely, True), (over, False))
+    yield from ((over + timedelta(seconds=1), False), (over + GONE_AFTER, False))
 
 
 def kestrel_plans(cast: Cast, *, now: datetime, days: int) -> list[Plan]:
