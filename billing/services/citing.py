@@ -1,8 +1,12 @@
 """A lease cites a quote: the promised price is written down for it, once, in the transaction that queues the lease."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
+
+from django.db import IntegrityError
+from psycopg.errors import RestrictViolation
 
 from billing.services.sealing import ASK_ANEW, Offer, UnknownQuote, opened, unknown
 from broker.models import Lease
@@ -44,7 +48,8 @@ def cite(lease: Lease, *, now: datetime) -> Callable[[str], None]:
     offer = opened(lease.cites)
     _check(offer, lease, now)
     cursor = database.prepared()
-    cursor.execute(CITE, _row(offer, lease, now))
+    with _still_true(offer):
+        cursor.execute(CITE, _row(offer, lease, now))
     lease.quote_id = offer.id
 
     def judge(currency: str) -> None:
@@ -52,7 +57,7 @@ def cite(lease: Lease, *, now: datetime) -> Callable[[str], None]:
             raise QuoteMismatch(
                 f"The quote is in {offer.currency}, not {currency}.", fix=ASK_ANEW, quote=offer.id
             )
-        with cursor:
+        with cursor, _still_true(offer):
             if cursor.fetchone() is None:
                 raise QuoteUsed(
                     f"Another lease was started with {offer.id}; a quote is for one.",
@@ -61,6 +66,19 @@ def cite(lease: Lease, *, now: datetime) -> Callable[[str], None]:
                 )
 
     return judge
+
+
+@contextmanager
+def _still_true(offer: Offer) -> Iterator[None]:
+    """Say in words when the database knows better: another price began just before the quote was made."""
+    try:
+        yield
+    except IntegrityError as error:
+        if not isinstance(error.__cause__, RestrictViolation):
+            raise
+        raise QuoteExpired(
+            "The price changed in the moment in which this quote was made.", fix=ASK_ANEW, quote=offer.id
+        ) from error
 
 
 def _check(offer: Offer, lease: Lease, now: datetime) -> None:

@@ -239,6 +239,18 @@ def test_a_quote_that_ended_holds_nothing_and_says_since_when(kestrel: Home, set
     assert kestrel.used() == 1000
 
 
+def test_a_quote_made_while_another_price_was_being_published_is_refused_in_words(kestrel: Home) -> None:
+    """Who made it could not see yet that the next price had begun; who is asked to keep it can."""
+    with alive() as life:
+        before = quoted(kestrel, life)
+        priced(offering("1g.10gb"), 2 * EURO, since=life.now + timedelta(seconds=1))
+        life.run(2)
+        blind = replace(before, made_at=life.now)
+        with pytest.raises(QuoteExpired, match="price changed in the moment"):
+            ask(life, kestrel, blind)
+    assert (kept(), kestrel.used()) == ([], 0)
+
+
 @pytest.mark.parametrize(
     ("wanted", "said"),
     [
@@ -318,8 +330,9 @@ def test_nobody_is_promised_a_price_that_was_never_published(kestrel: Home) -> N
     with alive() as life:
         quote = quoted(kestrel, life)
         for wrong in ({"nano_per_hour": 1}, {"currency": "USD"}, {"made_at": LONG_AGO - timedelta(days=1)}):
-            with pytest.raises(DatabaseError, match="nobody published"):
+            with pytest.raises(QuoteExpired) as refused:
                 ask(life, kestrel, sealed_as(quote, **wrong))
+            assert "nobody published" in str(refused.value.__cause__)
 
 
 def sealed_as(quote: Offer, **changed: Any) -> str:
