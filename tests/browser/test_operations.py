@@ -9,7 +9,7 @@ import pytest
 from django.test import Client, override_settings
 from playwright.sync_api import Browser, Page, expect
 
-from billing.services.proofs import CLAIMS
+from billing.services.proofs import EVERY
 from broker.models import Allocation, Gpu, Health, Node, Offering
 from broker.services import inventory
 from ports import clock
@@ -109,7 +109,7 @@ def test_the_top_bar_tells_how_many_proofs_hold(operations: Portal, chromium: Br
     with opened(operations, chromium) as page:
         for address in ("/ops/", "/ops/queue/", "/ops/system/"):
             page.goto(address)
-            expect(page.locator("#proven")).to_have_text(re.compile(rf"^\d+ of {len(CLAIMS)}$"))
+            expect(page.locator("#proven")).to_have_text(re.compile(rf"^\d+ of {len(EVERY)}$"))
             expect(page.locator("#proven")).to_be_visible()
 
 
