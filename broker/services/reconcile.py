@@ -108,10 +108,6 @@ def _work(lease: Lease, order: Order, now: datetime, *, starts_by: datetime) -> 
             doorbell.ring("broker.step", lease.pk, tenant_id=lease.tenant_id, now=now, after_s=SOON_S)
         return
     said = now + (clock.now() - asked)  # a cluster may take its time; what begins then was not there before
-    if observation.last_seen is None and (observation.seen is Seen.READY or observation.runs):
-        observation = replace(
-            observation, last_seen=now
-        )  # and what ran when it was asked may have ended since
     with as_tenant(lease.tenant_id):
         try:
             outcomes.apply(lease, observation, said)

@@ -19,8 +19,6 @@ RANDOM = {
     "invoice_id": "a random id",
     "period_id": "a random id",
     "line_id": "a random id",
-    "idem": "begins with a random id, of an invoice or of what else a transfer stands for",
-    "account_id": "given out by the product one after another; each account has its balance from the start",
     "number": "given out by the product one after another, never asked for",
 }
 

@@ -76,7 +76,6 @@ class Portal:
             "invoice": f"/invoices/{self.invoice}/",
             "invoice whose payment was declined": f"/invoices/{self.declined}/",
             "invoice explained": f"/invoices/{self.invoice}/?line=1",
-            "invoice checked": f"/invoices/{self.invoice}/check/",
             "team": "/team/",
             "member": f"/team/members/{self.member}/",
             "projects": "/projects/",
