@@ -2,11 +2,10 @@
 
 import re
 from collections.abc import Callable
-from urllib.parse import urlsplit
 
 import structlog
 from django.conf import settings
-from django.http import HttpRequest, HttpResponseRedirect
+from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.middleware.gzip import GZipMiddleware
 
@@ -30,26 +29,6 @@ class RequestContext:
             response = self.get_response(request) if "\x00" not in request.path else page(request, 404)
         response["X-Request-ID"] = request.id  # type: ignore[attr-defined]
         return response
-
-
-class OneName:
-    """Lead who opens a page at 127.0.0.1 to `localhost` where that is the name of this installation.
-
-    The session's cookie, passkeys and live events belong to one name; whoever uses another has none of them. Only
-    pages, and only at the same port: who comes through a tunnel stays where they are.
-    """
-
-    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
-        self.get_response = get_response
-        public = urlsplit(settings.PUBLIC_URL)
-        names = ("127.0.0.1", "[::1]") if public.hostname == "localhost" else ()
-        self.others = frozenset(f"{name}:{public.port}" for name in names)
-
-    def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        is_page = request.method == "GET" and "text/html" in request.headers.get("Accept", "")
-        if is_page and request.headers.get("Host") in self.others:
-            return HttpResponseRedirect(settings.PUBLIC_URL + request.get_full_path())
-        return self.get_response(request)
 
 
 class Compression(GZipMiddleware):

@@ -81,7 +81,6 @@ MIDDLEWARE = [
     "config.requests.Compression",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "config.requests.RequestContext",
-    "config.requests.OneName",
     "csp.middleware.CSPMiddleware",
     "config.requests.BodyLimit",
     "django.contrib.sessions.middleware.SessionMiddleware",
