@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import groupby
 from typing import Any
 
@@ -38,7 +39,7 @@ CLASS_WORDS = {"f1": "on-demand", "f5": "spot", "f3": "reserved"}
 TOP = ("f1", "f2", "f3", "f4", "f5")
 OTHER = "f6"
 UNHELD = ("free", "frag", "bad", "off")
-Spans = list[tuple[int, int, str]]  # start, size, kind
+Spans = tuple[tuple[int, int, str], ...]  # start, size, kind
 
 
 @dataclass(frozen=True)
@@ -111,14 +112,15 @@ def _painted(cards: Sequence[Card], by: str) -> tuple[dict[str, Spans], dict[str
     # Cards that look alike are painted once: the looks live as long as the cards, so their ids name them.
     looks = {id(card.look): card.look for card in cards}
     spans = {
-        name: [(start, size, KINDS[use]) for start, size, use, _ in look.runs] for name, look in looks.items()
+        name: tuple((start, size, KINDS[use]) for start, size, use, _ in look.runs)
+        for name, look in looks.items()
     }
     return {card.id: spans[id(card.look)] for card in cards}, WORDS
 
 
 def _by_holder(cards: Sequence[Card], colour: Callable[[Slice], str]) -> dict[str, Spans]:
     return {
-        card.id: [(r.start, r.size, colour(r.held) if r.held else KINDS[r.use]) for r in card.runs]
+        card.id: tuple((r.start, r.size, colour(r.held) if r.held else KINDS[r.use]) for r in card.runs)
         for card in cards
     }
 
@@ -147,12 +149,18 @@ def _block(
             {
                 "name": node,
                 "words": f"{name} {node}",
-                "url": reverse("ops-node", args=[pk]),
+                "url": node_page(pk),
                 "cards": [_card(card, painted[card.id], current=current, brief=brief) for card in its],
             }
             for (node, pk), its in groupby(cards, key=lambda card: (card.node_name, card.node))
         ],
     }
+
+
+@lru_cache(maxsize=4096)
+def node_page(pk: str) -> str:
+    """Return where a node's page is: the same answer every few seconds, for each of a hundred nodes."""
+    return reverse("ops-node", args=[pk])
 
 
 def _card(card: Card, spans: Spans, *, current: str, brief: bool) -> dict[str, Any]:

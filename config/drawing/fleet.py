@@ -7,6 +7,7 @@ cards stay below 100 kB.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from django.utils.html import escape
 
@@ -120,24 +121,29 @@ def dense_words(row: Row) -> str:
 
 
 def dense_row(row: Row) -> str:
-    """Draw the cards of a node: all free first, then a line for each state that occurs, then what stands out."""
-    lines: dict[str, list[tuple[int, int]]] = {
-        "free": [(290 * i, 290 * i + 260) for i in range(len(row.cards))]
-    }
-    for i, card in enumerate(row.cards):
-        step = 260 / card.cells
-        for span in card.spans:
+    """Draw the cards of a node."""
+    return dense_cards(tuple((card.cells, card.spans, card.current, card.ill) for card in row.cards))
+
+
+# A map is asked for every few seconds, and from one to the next few of its nodes look different.
+@lru_cache(maxsize=4096)
+def dense_cards(cards: tuple[tuple[int, tuple[Span, ...], bool, bool], ...]) -> str:
+    """Draw cards (cells, spans, current, ill): all free first, a line for each state, then what stands out."""
+    lines: dict[str, list[tuple[int, int]]] = {"free": [(290 * i, 290 * i + 260) for i in range(len(cards))]}
+    for i, (cells, spans, _, _) in enumerate(cards):
+        step = 260 / cells
+        for span in spans:
             if span.kind != "free":
-                end = (span.start + span.size) * step - (6 if span.size < card.cells else 0)
+                end = (span.start + span.size) * step - (6 if span.size < cells else 0)
                 lines.setdefault(span.kind, []).append(
                     (290 * i + round(span.start * step), 290 * i + round(end))
                 )
     marks = (
-        f'<rect class="hit {"on" if card.current else "ill"}" x="{29 * i - 1}" y="-1" width="28" height="13"/>'
-        for i, card in enumerate(row.cards)
-        if card.current or card.ill
+        f'<rect class="hit {"on" if current else "ill"}" x="{29 * i - 1}" y="-1" width="28" height="13"/>'
+        for i, (_, _, current, ill) in enumerate(cards)
+        if current or ill
     )
-    return "".join([*(dense_line(kind, spans) for kind, spans in lines.items()), *marks])
+    return "".join([*(dense_line(kind, runs) for kind, runs in lines.items()), *marks])
 
 
 def dense_line(kind: str, spans: Sequence[tuple[int, int]]) -> str:

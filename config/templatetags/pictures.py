@@ -1,6 +1,7 @@
 """Tags that draw: every picture of the portal from plain values, as SVG."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 from django import template
@@ -134,7 +135,12 @@ def block_of(block: dict[str, Any]) -> fleet.Block:
 
 def card_of(card: dict[str, Any]) -> fleet.Card:
     """Read a card; its spans are (start, size, kind)."""
-    return fleet.Card(**{**card, "spans": tuple(Span(*span) for span in card["spans"])})
+    return fleet.Card(**{**card, "spans": spans_of(tuple(card["spans"]))})
+
+
+@lru_cache(maxsize=4096)
+def spans_of(spans: tuple[tuple[int, int, str], ...]) -> tuple[Span, ...]:
+    return tuple(Span(*span) for span in spans)
 
 
 @register.simple_tag

@@ -37,7 +37,9 @@ SELECT a.gpu_id, a.isolation, lower(a.placement), upper(a.placement) - lower(a.p
                                ELSE a.held_at END)::float8,
        l.id, l.name, CASE WHEN a.leaving_since IS NULL THEN l.state ELSE 'releasing' END,
        CASE WHEN a.leaving_since IS NULL THEN extract(epoch FROM l.ends_at)::float8 END,
-       l.offering_id, o.price_class, t.id, t.name
+       l.offering_id, o.price_class, extract(epoch FROM a.held_at)::float8,
+       CASE WHEN l.state = 'active' AND l.generation = a.generation THEN extract(epoch FROM l.at)::bigint END,
+       t.id, t.name
   FROM broker_allocation a JOIN broker_lease l ON l.id = a.lease_id
   JOIN broker_offering o ON o.id = l.offering_id JOIN tenants_tenant t ON t.id = a.tenant_id
   {of_cards}
@@ -134,9 +136,9 @@ def _put(card: Card, rows: Sequence[Sequence[Any]]) -> None:
             ends,
             offering,
             CLASSES[price_class],
-            *tenant,
+            *rest,
         )
-        for _, _, start, size, profile, since, lease, name, state, ends, offering, price_class, *tenant in rows
+        for _, _, start, size, profile, since, lease, name, state, ends, offering, price_class, *rest in rows
     ]
 
 

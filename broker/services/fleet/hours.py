@@ -10,32 +10,36 @@ from typing import NamedTuple
 from django.db import connection
 
 from broker.domain.geometry import CardState
-from broker.domain.states import Isolation
+from broker.domain.profiles import Profile
+from broker.domain.states import Isolation, PriceClass
 from broker.models import Health, InventoryChange, NodeState
 from broker.services.catalogue import shape
 from broker.services.fleet.uses import SCALE, Card, Use, use_when_free
 
 # Seconds are floored as the ledger's are; flooring keeps order, so what did not overlap still does not.
-# Sold is what the ledger calls active, the same seconds that are charged: what ended since, and what still is.
-HELD = """
+# Sold is what the ledger calls active, the same seconds that are charged. What is held now came with the cards:
+# asked for is only what was given back or stopped being active since.
+ENDED = """
 WITH ended AS (
   SELECT begun.lease_id, begun.generation, extract(epoch FROM min(begun.at))::bigint AS since,
          extract(epoch FROM max(step.at))::bigint AS until
     FROM broker_transition step
     JOIN broker_transition begun ON begun.lease_id = step.lease_id AND begun.seq = step.prev_seq
    WHERE step.before = 'active' AND step.at > to_timestamp(%(since)s)
-   GROUP BY 1, 2)
+   GROUP BY 1, 2), changed AS (
+  SELECT id FROM broker_allocation WHERE released_at > to_timestamp(%(since)s)
+   UNION
+  SELECT a.id FROM ended JOIN broker_allocation a USING (lease_id, generation) WHERE a.released_at IS NULL)
 SELECT a.gpu_id, a.isolation, lower(a.placement), upper(a.placement) - lower(a.placement), a.profile,
-       o.price_class = 'spot',
-       greatest(floor(extract(epoch FROM a.held_at))::bigint, %(since)s),
+       o.price_class, extract(epoch FROM a.held_at)::float8,
        least(coalesce(floor(extract(epoch FROM a.released_at))::bigint, %(until)s), %(until)s),
        coalesce(ended.since, CASE WHEN runs.now THEN extract(epoch FROM l.at)::bigint END, %(until)s),
        CASE WHEN runs.now THEN %(until)s ELSE coalesce(ended.until, %(until)s) END
-  FROM broker_allocation a JOIN broker_lease l ON l.id = a.lease_id JOIN broker_offering o ON o.id = l.offering_id
+  FROM changed JOIN broker_allocation a USING (id)
+  JOIN broker_lease l ON l.id = a.lease_id JOIN broker_offering o ON o.id = l.offering_id
   LEFT JOIN ended ON ended.lease_id = a.lease_id AND ended.generation = a.generation
  CROSS JOIN LATERAL (SELECT l.state = 'active' AND l.generation = a.generation AS now) runs
  WHERE a.held_at < to_timestamp(%(until)s)
-   AND (a.released_at IS NULL OR a.released_at > to_timestamp(%(since)s))
 """
 Outage = tuple[int, int, Use]
 
@@ -90,12 +94,13 @@ def _unheld(
 ) -> Iterator[tuple[Use, int, int]]:
     """Walk what nobody held of one card from change to change: (use, units, seconds)."""
     moments = {start, end}
-    moments.update(h.since for h in held)
-    moments.update(h.until for h in held)
+    for h in held:
+        moments.add(h.since)
+        moments.add(h.until)
     for since, until, _ in outages:
         moments |= {since, until}
     for at, then in pairwise(sorted(m for m in moments if start <= m <= end)):
-        state = _state(h for h in held if h.since <= at < h.until)
+        state = _state(held, at)
         idle = next((use for since, until, use in outages if since <= at < until), None)
         free = card.grid - state.mask.bit_count()
         lost = 0 if idle or not free else card.wares.lost(state).bit_count()
@@ -103,36 +108,41 @@ def _unheld(
         yield Use.FRAGMENTED, lost, then - at
 
 
-def _state(held: Iterable[Held]) -> CardState:
-    """Return what decides which units are worth anything beside these."""
+def _state(held: Iterable[Held], at: int) -> CardState:
+    """Return what decides which units are worth anything beside what is held at a moment."""
     mask, media, isolation = 0, False, None
     for h in held:
-        mask, media, isolation = mask | h.bits, media or h.media, h.isolation
+        if h.since <= at < h.until:
+            mask, media, isolation = mask | h.bits, media or h.media, h.isolation
     return CardState(mask, media, 0, isolation)
 
 
-def _held(cards: Sequence[Card], start: int, end: int) -> defaultdict[str, list[Held]]:
-    found: defaultdict[str, list[Held]] = defaultdict(list)
+def _held(cards: Sequence[Card], start: int, end: int) -> dict[str, list[Held]]:
+    """Return what lay on each card in the window. A place read twice, held and as it ended since, counts once."""
+    found: dict[str, dict[tuple[int, float], Held]] = {card.id: {} for card in cards}
     models = {card.id: card.model for card in cards}
     with connection.cursor() as cursor:
-        cursor.execute(HELD, {"since": start, "until": end})
-        for (
-            gpu,
-            isolation,
-            at,
-            size,
-            name,
-            is_spot,
-            since,
-            until,
-            sold_since,
-            sold_until,
-        ) in cursor.fetchall():
-            profile = shape(models[gpu], name, isolation)
-            sold_s = max(0, min(until, sold_until) - max(since, sold_since))
-            bits, use = ((1 << size) - 1) << at, Use.SPOT if is_spot else Use.SOLD
-            found[gpu].append(Held(bits, size, profile.media, profile.isolation, since, until, sold_s, use))
-    return found
+        cursor.execute(ENDED, {"since": start, "until": end})
+        for gpu, isolation, at, size, name, price_class, held_s, until, *sold in cursor.fetchall():
+            profile, since = shape(models[gpu], name, isolation), max(int(held_s), start)
+            sold_s = max(0, min(until, sold[1]) - max(since, sold[0]))
+            found[gpu][at, held_s] = _lying(profile, at, size, since, until, sold_s, price_class)
+    for card in cards:
+        ended = found[card.id]
+        for s in card.slices:
+            if (s.start, s.held_s) not in ended:
+                profile = shape(card.model, s.profile, card.state.isolation or "")
+                since = min(max(int(s.held_s), start), end)
+                sold_s = 0 if s.sold_s is None else max(0, end - max(since, s.sold_s))
+                ended[s.start, s.held_s] = _lying(profile, s.start, s.size, since, end, sold_s, s.price_class)
+    return {gpu: list(lying.values()) for gpu, lying in found.items()}
+
+
+def _lying(
+    profile: Profile, at: int, size: int, since: int, until: int, sold_s: int, price_class: str
+) -> Held:
+    use = Use.SPOT if price_class == PriceClass.SPOT else Use.SOLD
+    return Held(((1 << size) - 1) << at, size, profile.media, profile.isolation, since, until, sold_s, use)
 
 
 def _outages(moment: datetime, cards: Sequence[Card], end: int) -> dict[str, list[Outage]]:

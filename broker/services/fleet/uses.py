@@ -44,6 +44,8 @@ class Slice(NamedTuple):
     ends_s: float | None
     offering: str
     price_class: PriceClass
+    held_s: float  # when the place was taken
+    sold_s: int | None  # since when it is charged without a break; None when it is not now
     tenant: str
     tenant_name: str
 

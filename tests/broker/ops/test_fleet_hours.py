@@ -62,6 +62,16 @@ def test_a_lease_that_goes_on_is_sold_until_now_and_spot_is_told_apart(life: Lif
     assert seen.by_use[Use.SOLD] == 0
 
 
+def test_a_place_still_held_after_its_lease_ended_counts_once(life: Life, kestrel: Home) -> None:
+    lease = life.lease(kestrel, world.offering("card"))
+    life.run(500)
+    life.release(lease)
+    seen = spent(life, 900)
+    assert world.fresh(lease).state == LeaseState.RELEASING
+    assert seen.by_use[Use.SOLD] == sold_seconds(lease) * CARD
+    assert seen.explained == seen.total
+
+
 def test_only_the_part_inside_the_window_counts(life: Life, kestrel: Home) -> None:
     lease = life.lease(kestrel, world.offering("card"))
     life.run(1000)
