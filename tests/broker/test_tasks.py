@@ -2,6 +2,7 @@
 
 import ast
 import re
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from celery import current_app
 
 from broker import tasks
 from broker.models import Cluster, MovePlan
+from broker.services import outcomes, reconcile
 from broker.services.moving import deciding
 from ports import doorbell
 from tests.broker.services.movers import NOTICE_S, apart
@@ -73,16 +75,41 @@ def test_a_task_has_at_most_ten_lines() -> None:
                     assert node.end_lineno - node.lineno + 1 <= 10, f"{file}: {node.name}"
 
 
-@pytest.mark.usefixtures("db")
-def test_the_settings_that_keep_a_killed_worker_from_losing_tasks(settings: Any) -> None:
-    options = settings.CELERY_BROKER_TRANSPORT_OPTIONS
-    assert settings.CELERY_TASK_ACKS_LATE
-    assert settings.CELERY_TASK_REJECT_ON_WORKER_LOST
-    assert settings.CELERY_WORKER_PREFETCH_MULTIPLIER == 1
-    assert options["visibility_timeout"] > settings.CELERY_TASK_TIME_LIMIT
-    assert options["unacked_restore_throttle"] == 1
-    assert options["unacked_restore_interval"] <= 5
-    assert options["socket_timeout"] > 0
+def test_the_queue_is_set_as_it_was_when_it_lost_nothing() -> None:
+    conf = current_app.conf  # what a worker goes by: a misspelt name among our settings would not get there
+    assert (conf.task_acks_late, conf.task_reject_on_worker_lost) == (True, True)
+    assert conf.worker_prefetch_multiplier == 1
+    assert (conf.result_backend, conf.task_ignore_result) == (None, True)
+    assert (conf.task_serializer, list(conf.accept_content)) == ("json", ["json"])
+    assert conf.task_time_limit == 45
+    assert conf.broker_transport_options == {
+        "visibility_timeout": 60,
+        "unacked_restore_interval": 5,
+        "unacked_restore_throttle": 1,
+        "socket_timeout": 5,
+    }
+
+
+def test_no_task_gives_itself_more_time_or_less_care_than_the_queue_allows() -> None:
+    current_app.loader.import_default_modules()
+    conf = current_app.conf
+    assert conf.task_time_limit < conf.broker_transport_options["visibility_timeout"]  # else it runs twice
+    own = [task for name, task in current_app.tasks.items() if not name.startswith("celery.")]
+    assert len(own) >= len(rung())
+    for task in own:
+        assert task.time_limit == conf.task_time_limit, task.name
+        assert (task.acks_late, task.reject_on_worker_lost) == (True, True), task.name
+
+
+def test_the_beat_comes_often_enough_for_whatever_hint_was_lost(settings: Any) -> None:
+    every = {
+        entry["task"]: timedelta(seconds=entry["schedule"])
+        for entry in settings.CELERY_BEAT_SCHEDULE.values()
+    }
+    under_way, whoever_lives = timedelta(seconds=15), timedelta(minutes=5)
+    assert max(outcomes.LOOK_AGAIN, reconcile.CLAIM) + every["broker.sweep"] <= under_way
+    assert outcomes.REST + every["broker.sweep"] <= whoever_lives
+    assert every["broker.sweep_all"] <= whoever_lives
 
 
 def test_tasks_do_what_their_hints_say(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,25 @@
+"""Hints outlive the server that keeps them, and none is dropped to make room, wherever we start it."""
+
+from pathlib import Path
+
+import yaml
+
+from deploy.embedded.valkey import Valkey
+
+COMPOSE = Path(__file__).resolve().parents[2] / "deploy/compose.yaml"
+KEPT = {"--appendonly": "yes", "--appendfsync": "everysec", "--maxmemory-policy": "noeviction"}
+
+
+def options(command: list[str]) -> dict[str, str]:
+    return dict(zip(command[1::2], command[2::2], strict=True))
+
+
+def test_what_make_run_starts_keeps_every_hint(tmp_path: Path) -> None:
+    found = options(list(Valkey("valkey-server", tmp_path, tmp_path).part().command))
+    assert KEPT.items() <= found.items()
+    assert found["--port"] == "0"
+
+
+def test_what_compose_starts_keeps_every_hint() -> None:
+    found = options(yaml.safe_load(COMPOSE.read_text())["services"]["valkey"]["command"])
+    assert KEPT.items() <= found.items()
