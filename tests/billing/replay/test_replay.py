@@ -11,6 +11,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db import transaction
 
+from billing.models import Invoice
 from billing.services.replay import world
 from billing.services.replay.world import models
 from broker.domain.states import LeaseState
@@ -63,8 +64,62 @@ def test_a_queued_request_runs_as_long_as_the_trace_says_once_it_starts(tmp_path
         assert (waited.ended_at - waited.active_at).total_seconds() == 290
 
 
+def test_what_it_runs_in_when_nobody_says_and_what_it_tells(tmp_path: Path) -> None:
+    said = StringIO()
+    call_command("replay", "openb", first=40, out=tmp_path, stdout=said)
+    report = json.loads((tmp_path / "replay.json").read_text())
+    assert (report["cards"], report["model"], report["seed"]) == (64, "H100-80GB", "1")
+    assert (report["asked"], report["refused"], report["accepted"]) == (40, 0, 40)
+    told = dict(line.split(maxsplit=1) for line in said.getvalue().splitlines())
+    for name in (
+        "leases",
+        "accepted",
+        "refused",
+        "queued",
+        "queued_p50_s",
+        "queued_p95_s",
+        "gpu_hours",
+        "unexplained_gpu_seconds",
+        "charged_minus_active_seconds",
+        "lines_minus_charges",
+        "digest",
+    ):
+        assert told[name] == str(report[name])
+    for kind in ("sold", "idle", "fragmented", "reserved", "unhealthy"):
+        assert told[kind] == f"{report['conservation'][kind]} GPU-seconds"
+
+
+def test_waits_of_those_who_waited_are_told_by_rank(tmp_path: Path) -> None:
+    """One card and five requests for it: four of them wait 100, 200, 300 and 400 seconds."""
+    report = replay(tmp_path, HEAD + "0,0,100,1,1000\n" * 5, fleet="1xH100-80GB", tenants=2)
+    waits = ("queued", "queued_p50_s", "queued_p95_s", "wait_p95_s", "longest_wait_s")
+    assert [report[name] for name in waits] == [4, 200, 400, 400, 400]
+
+
+def test_revenue_is_told_by_tenant_and_offering_and_drawn_with_the_use_of_each_day(tmp_path: Path) -> None:
+    trace = HEAD + "0,0,3600,1,1000\n0,0,7200,1,1000\n0,0,3600,1,150\n"
+    report = replay(tmp_path, trace, fleet="3xH100-80GB", tenants=1)
+    revenue = {
+        (row["tenant"], row["offering"]): (row["unit_seconds"], row["minor"]) for row in report["revenue"]
+    }
+    card, slice_ = world.CENTS["H100"]["card"], world.CENTS["H100"]["1g.10gb"]
+    labels = {offering.profile: offering.label for offering in Offering.objects.all()}
+    assert revenue == {
+        ("Tenant 1", labels["card"]): (10_800, 3 * card),
+        ("Tenant 1", labels["1g.10gb"]): (3600, slice_),
+    }
+    page = (tmp_path / "out" / "replay.html").read_text()
+    assert page.count('<svg viewBox="0 0 1000') == 2  # where every second went, and how many cards each day
+    assert [page.count(f'class="k-{kind}"') for kind in report["conservation"]] == [2] * 5
+    assert f"<td>Tenant 1</td><td>{labels['card']}</td>" in page
+    assert "<polyline" in page
+
+
 def test_months_are_closed_as_time_passes_and_hold_all_the_revenue(tmp_path: Path) -> None:
     report = replay(tmp_path, fleet="3xH100-80GB", tenants=2)
+    with as_sweep():
+        january = Invoice.objects.filter(period__label="2026-01")
+        assert {invoice.finalized_at for invoice in january} == {world.BEGIN.replace(month=2, hour=13)}
     assert {row["month"] for row in report["months"]} == {"2026-01", "2026-02"}
     assert sum(row["minor"] for row in report["months"]) == sum(row["minor"] for row in report["revenue"])
     assert "Every GPU-second of the fleet" in (tmp_path / "out" / "replay.html").read_text()
@@ -86,7 +141,8 @@ def test_the_same_seed_gives_the_same_report_byte_for_byte(tmp_path: Path) -> No
         with transaction.atomic():
             replay(tmp_path / name, fleet="3xH100-80GB", tenants=3, seed="7")
             transaction.set_rollback(True)
-        reports.append((tmp_path / name / "out" / "replay.json").read_bytes())
+        written = [tmp_path / name / "out" / file for file in ("replay.json", "replay.html")]
+        reports.append([file.read_bytes() for file in written])
     assert reports[0] == reports[1]
 
 
