@@ -222,7 +222,7 @@ def _gaps(news: list[News], *, card: int, whole: bool) -> tuple[Gap, ...]:
 
 
 def _run(now: datetime) -> int:
-    started = {"started_at": now, "finished_at": now}
+    started = {"started_at": now, "finished_at": now, "tzdata_version": periods.edition()}
     return BillingRun.objects.get_or_create(label=f"rate {now.isoformat()}", defaults=started)[0].pk
 
 

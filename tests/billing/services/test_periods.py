@@ -2,15 +2,17 @@
 
 from datetime import datetime, timedelta
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from billing.services import periods
+from billing.models import BillingRun
+from billing.services import periods, rating
 from tenants.models import Tenant
 from tenants.services.walls import as_tenant
-from tests.billing.histories import at, customer, months
+from tests.billing.histories import at, customer, months, ran, sold
 
 pytestmark = pytest.mark.django_db
 ZONES = (
@@ -77,3 +79,17 @@ def test_b2_b3_a_tenant_that_moves_gets_every_month_once_and_no_second_twice(zon
     assert all(
         timedelta(days=26) < month.span.upper - month.span.lower < timedelta(days=33) for month in found
     )
+
+
+def test_the_edition_of_the_zones_is_read_off_the_first_place_that_knows_it(tmp_path: Path) -> None:
+    (tmp_path / "tzdata.zi").write_text("# version 2031c\n# This zic input file is in the public domain.\n")
+    assert periods.edition((str(tmp_path / "elsewhere"), str(tmp_path))) == "2031c"
+    assert periods.edition((str(tmp_path / "elsewhere"),)) == ""
+
+
+def test_a_run_tells_by_which_edition_its_months_were_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(periods, "edition", lambda: "2031c")
+    _tenant, project = customer()
+    ran(project, sold(), at("2026-11-20 08:00:00"), 60)
+    rating.rate(now=at("2026-11-21 09:00:00"))
+    assert [run.tzdata_version for run in BillingRun.objects.all()] == ["2031c"]
