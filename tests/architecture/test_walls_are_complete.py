@@ -21,6 +21,13 @@ RANDOM = {
     "line_id": "a random id",
     "number": "given out by the product one after another, never asked for",
 }
+LEDGERS = {
+    "billing_ratedcharge",
+    "broker_layoutstep",
+    "broker_moveentry",
+    "broker_transition",
+    "tenants_auditevent",
+}
 
 
 def rows(sql: str) -> list[tuple[Any, ...]]:
@@ -92,10 +99,31 @@ def test_wider_roles_are_only_entered_on_purpose() -> None:
     assert inherited == []
 
 
+# Of whom, on which table, which of these verbs; information_schema would show a login only its own.
+RIGHTS = (
+    "SELECT r.rolname, t.tablename, verb FROM pg_roles r, pg_tables t, unnest(ARRAY[{verbs}]) AS verb"
+    " WHERE r.rolname IN ({roles}) AND t.schemaname = 'public'"
+    " AND has_table_privilege(r.oid, format('public.%I', t.tablename), verb)"
+)
+CHANGES = "'UPDATE', 'DELETE', 'TRUNCATE'"
+READERS = "'gpubroker_staff', 'gpubroker_door'"
+PRODUCT = f"'gpubroker_web', 'gpubroker_worker', 'gpubroker_sweep', {READERS}"
+
+
 def test_the_wider_roles_only_read() -> None:
-    writers = rows(
-        "SELECT grantee, table_name FROM information_schema.role_table_grants"
-        " WHERE grantee IN ('gpubroker_staff', 'gpubroker_door') AND privilege_type <> 'SELECT'"
-        " AND table_name IN (SELECT tablename FROM pg_tables WHERE schemaname = 'public')"
+    assert rows(RIGHTS.format(verbs="'SELECT'", roles=READERS)) != []
+    assert rows(RIGHTS.format(verbs=f"'INSERT', {CHANGES}", roles=READERS)) == []
+
+
+def test_what_money_and_blame_are_read_from_is_only_ever_added_to() -> None:
+    """Its owner is held by triggers, and nobody else has the right in the first place."""
+    before, delete, update, truncate = 2, 8, 16, 32  # bits of pg_trigger.tgtype
+    every = delete | update | truncate
+    guarded = rows(
+        "SELECT c.relname FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_proc p ON p.oid = t.tgfoid"
+        f" WHERE p.proname = 'refuse_change' AND t.tgenabled = 'O' AND t.tgqual IS NULL AND t.tgtype & {before} > 0"
+        f" GROUP BY c.relname HAVING bit_or(t.tgtype) & {every} = {every}"
     )
-    assert writers == []
+    assert {str(table) for (table,) in guarded} == LEDGERS
+    rights = rows(RIGHTS.format(verbs=CHANGES, roles=PRODUCT))
+    assert [right for right in rights if right[1] in LEDGERS] == []
