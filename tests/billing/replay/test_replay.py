@@ -53,6 +53,14 @@ def test_every_second_and_every_cent_of_a_replay_is_accounted_for(tmp_path: Path
     )
 
 
+def test_a_request_that_finds_room_starts_and_ends_when_the_trace_says(tmp_path: Path) -> None:
+    replay(tmp_path, HEAD + "7,9,1000,1,1000\n30,,90,1,400\n", fleet="3xH100-80GB", tenants=1)
+    with as_sweep():
+        lives = Lease.objects.order_by("name").values_list("active_at", "ended_at")
+        since = [[(moment - world.BEGIN).total_seconds() for moment in life if moment] for life in lives]
+    assert since == [[9, 1000], [30, 90]]
+
+
 def test_a_queued_request_runs_as_long_as_the_trace_says_once_it_starts(tmp_path: Path) -> None:
     replay(tmp_path, fleet="3xH100-80GB", tenants=1)
     with as_sweep():

@@ -1,5 +1,6 @@
 """Reading a trace: what becomes a request, and what a broken file answers."""
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,8 @@ def test_the_openb_trace_holds_every_gpu_request_once() -> None:
     assert len({request.number for request in requests}) == 7064
     assert sum(request.count > 1 for request in requests) == 75
     assert requests == sorted(requests, key=lambda request: (request.arrives, request.number))
+    sizes = Counter(request.profile for request in requests if request.count == 1)
+    assert sizes == {"1g.10gb": 106, "2g.20gb": 207, "3g.40gb": 390, "4g.40gb": 1044, "card": 5242}
 
 
 def test_a_scheduled_request_runs_from_then_until_its_deletion(tmp_path: Path) -> None:

@@ -128,8 +128,13 @@ def test_a_version_is_never_changed(sql: str) -> None:
 def test_a_closed_version_is_never_opened_again() -> None:
     offering = sold(EURO)
     reprice(offering, 2 * EURO, since=NOW)
-    with pytest.raises(DatabaseError), transaction.atomic():
-        PriceVersion.objects.filter(nano_per_hour=EURO).update(valid=DateTimeTZRange(LONG_AGO, LATER))
+    for wider in (
+        DateTimeTZRange(LONG_AGO, LATER),
+        DateTimeTZRange(LONG_AGO, None),
+        DateTimeTZRange(empty=True),
+    ):
+        with pytest.raises(DatabaseError, match="only closed"), transaction.atomic():
+            PriceVersion.objects.filter(nano_per_hour=EURO).update(valid=wider)
 
 
 def test_two_prices_never_hold_at_once() -> None:
