@@ -105,8 +105,10 @@ def rated(now: datetime, *, expect_rows: bool, keep: bool = False) -> float:
         begun = perf_counter()
         outcome = rating.rate(now=now, whole=True)
         took = perf_counter() - begun
-        if bool(outcome.written) != expect_rows or outcome.gaps:
-            raise RuntimeError(f"the run wrote {outcome.written} charges and left {len(outcome.gaps)} gaps")
+        if bool(outcome.written) != expect_rows or outcome.gaps or outcome.broken:
+            raise RuntimeError(
+                f"the run wrote {outcome.written} charges and left {outcome.gaps or outcome.broken}"
+            )
         transaction.set_rollback(not keep)
     return took
 

@@ -182,6 +182,12 @@ def test_a_gang_takes_a_whole_node_and_the_next_request_waits(tmp_path: Path) ->
     assert report["longest_wait_s"] == 100
 
 
+def test_a_gang_lies_on_one_node_and_waits_though_two_together_have_room(tmp_path: Path) -> None:
+    trace = HEAD + "0,0,100,5,1000\n0,0,100,5,1000\n0,0,50,4,1000\n"
+    report = replay(tmp_path, trace, fleet="16xH100-80GB", tenants=1)
+    assert (report["refused"], report["queued"], report["longest_wait_s"]) == (0, 1, 100)
+
+
 def test_a_fleet_too_small_for_a_gang_refuses_it(tmp_path: Path) -> None:
     report = replay(tmp_path, HEAD + "0,0,100,8,1000\n0,0,100,1,1000\n", fleet="4xH100-80GB", tenants=1)
     assert (report["leases"], report["refused"]) == (1, 1)
