@@ -365,6 +365,17 @@ def test_b37_nothing_is_charged_beyond_the_end_that_is_written() -> None:
     assert [charge.unit_seconds for charge in charges(tenant)] == [10]
 
 
+def test_waiting_being_made_being_stopped_and_being_taken_down_are_free() -> None:
+    tenant, project = customer()
+    states = [S.REQUESTED, S.QUEUED, S.PROVISIONING, S.ACTIVE, S.STOPPING, S.STOPPED]
+    states += [S.QUEUED, S.PROVISIONING, S.ACTIVE, S.RELEASING, S.FAILED, S.RELEASING, S.RELEASED]
+    start = at("2026-11-20 08:00:00")
+    lived(project, sold(), [(start + timedelta(minutes=n), state) for n, state in enumerate(states)])
+    rating.rate(now=NOW)
+    charged = [(charge.s - start, charge.e - start) for charge in charges(tenant)]
+    assert charged == [(timedelta(minutes=n), timedelta(minutes=n + 1)) for n in (3, 8)]
+
+
 def test_b41_a_lease_of_one_second_costs_one_second() -> None:
     tenant, project = customer()
     ran(project, sold(3600 * EURO), at("2026-11-20 08:00:00"), 1)
