@@ -44,6 +44,10 @@ OPERATIONS = {
     "fleet_map": "/ops/map/",
     "cards": "/ops/cards/",
     "clusters": "/ops/clusters/",
+    "queue_of_all": "/ops/queue/",
+    "offerings": "/ops/offerings/",
+    "tenants": "/ops/tenants/",
+    "system": "/ops/system/",
 }
 
 
@@ -118,6 +122,9 @@ def pages(tenant: Tenant) -> dict[str, str]:
         "projects": "/projects/",
         "team": "/team/",
         "tokens": "/tokens/",
+        "volumes": "/volumes/",
+        "audit": "/audit/",
+        "account": "/account/",
     }
 
 

@@ -1,5 +1,5 @@
--- One tenant's leases: %(over)s that have ended, %(live)s that run or wait, each with its ledger; the running ones lie
--- on cards, seven to a card.
+-- One tenant's leases: %(over)s that have ended, %(live)s that run or wait, each with its ledger and its line in the
+-- audit trail; the running ones lie on cards, seven to a card.
 WITH lease AS (
   SELECT 'lse_' || lpad(n::text, 26, '0') AS id, n,
          CASE WHEN n <= %(over)s THEN 'released' WHEN n <= %(over)s + %(live)s - %(waiting)s THEN 'active' ELSE 'queued'
@@ -41,6 +41,13 @@ WITH lease AS (
          CASE WHEN seq > 3 THEN 'by_tenant' ELSE 'none' END, 'a step', offering_id, project_id, 1, 'on_demand', 1,
          'user', %(user)s, %(email)s
     FROM step ORDER BY n, seq
+  RETURNING 1
+), noted AS (
+  INSERT INTO tenants_auditevent
+         (id, tenant_id, at, actor_kind, actor_id, actor_label, action, subject_id, subject_label, detail, request_id)
+  SELECT 'evt_' || lpad(n::text, 26, '0'), %(tenant)s, asked, 'user', %(user)s, %(email)s, 'lease.request', id,
+         'job-' || n, jsonb_build_object('project', project_id, 'quantity', 1, 'max_duration_s', 144000), ''
+    FROM lease
   RETURNING 1
 )
 INSERT INTO broker_allocation
