@@ -73,6 +73,7 @@ def test_pages_events_and_allowed_hosts_agree_on_a_name_that_may_have_passkeys(
     env = product.env("gpubroker_web")
     assert product.address == env["GPUBROKER_PUBLIC_URL"] == f"http://{name}:8000"
     assert env["GPUBROKER_EVENTS_URL"] == f"http://{name}:8001"
+    assert env["GPUBROKER_PROVISIONER"] == "broker.provisioners.simulated.SimulatedProvisioner"
     assert {"localhost", "127.0.0.1", name} <= set(json.loads(env["GPUBROKER_ALLOWED_HOSTS"]))
 
 

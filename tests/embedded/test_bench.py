@@ -1,0 +1,71 @@
+"""A benchmark says each figure in one line of JSON, and `make bench` is content only when every goal is met."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import pytest
+
+from bench.figures import Figures
+from deploy import bench
+
+AREAS = ("house", "kubernetes", "placement", "billing", "face", "telemetry")
+MET = {
+    "most": ("value <= 200", {"at_most": 200, "unit": "ms"}, 200, 200.5),
+    "least": ("value >= 8", {"at_least": 8, "unit": "1/s"}, 8, 7.5),
+    "rate": ("ratio >= 0.5", {"baseline": 100, "at_least": 0.5}, 50, 49),
+    "ratio": ("ratio <= 3.5", {"baseline": 2, "at_most": 3.5}, 7, 7.1),
+}
+
+
+@pytest.mark.parametrize("kind", MET)
+def test_a_figure_is_a_line_of_json_and_a_missed_goal_ends_badly(
+    kind: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    goal, asked, enough, too_little = MET[kind]
+    for value, ends_with in ((enough, 0), (too_little, 1)):
+        figures = Figures("house")
+        getattr(figures, kind)("shown", value, **asked)
+        with pytest.raises(SystemExit) as ended:
+            figures.leave()
+        (line,) = capsys.readouterr().out.splitlines()
+        said = json.loads(line)
+        assert (said["bench"], said["figure"], said["value"], said["goal"]) == ("house", "shown", value, goal)
+        assert (said["ok"], ended.value.code) == (ends_with == 0, ends_with)
+
+
+@dataclass
+class Machine:
+    """Runs no benchmark, but says how it ended."""
+
+    misses: tuple[str, ...] = ()
+    ran: list[str] = field(default_factory=list)
+
+    def run(self, *command: str) -> int:
+        self.ran.append(command[-1])
+        return int(command[-1] in self.misses)
+
+
+def ended(machine: Machine, area: str, monkeypatch: pytest.MonkeyPatch) -> int:
+    @contextmanager
+    def scratch() -> Iterator[Machine]:
+        yield machine
+
+    monkeypatch.setattr(bench, "scratch", scratch)
+    return bench.main(area)
+
+
+def test_all_are_run_and_one_missed_goal_is_the_end_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    content, missed = Machine(), Machine(misses=("bench.billing",))
+    assert ended(content, "", monkeypatch) == 0
+    assert ended(missed, "", monkeypatch) == 1
+    assert content.ran == missed.ran
+    assert {name.removeprefix("bench.").partition("_")[0] for name in content.ran} == set(AREAS)
+
+
+def test_only_one_area_may_be_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = Machine()
+    assert ended(machine, "house", monkeypatch) == 0
+    assert machine.ran == ["bench.house_api", "bench.house_replay"]
+    assert ended(machine, "nothing", monkeypatch) == 2
