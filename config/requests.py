@@ -47,6 +47,16 @@ class BodyLimit:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        if "Transfer-Encoding" in request.headers:
+            # Django reads what was declared: of such a body nothing, and every field of it would seem missing.
+            return problem_response(
+                request,
+                status=411,
+                code="length-required",
+                title="The body has no declared length",
+                detail="Bodies are taken by their Content-Length; this one came in chunks without one.",
+                fix="Send it whole, with its Content-Length.",
+            )
         declared = request.META.get("CONTENT_LENGTH") or "0"
         if not declared.isdigit() or int(declared) > settings.BODY_LIMIT_BYTES:
             return problem_response(

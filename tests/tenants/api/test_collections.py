@@ -82,6 +82,15 @@ def test_a_body_of_ten_megabytes_is_refused_unread(delta: World, api: Api) -> No
     assert answer.status_code == 413
 
 
+def test_a_body_of_no_declared_length_is_refused_and_not_taken_for_an_empty_one(
+    delta: World, api: Api
+) -> None:
+    body = {"name": "x", "parent": delta.root.pk}
+    answer = api.ask("POST", "projects", body, Transfer_Encoding="chunked")
+    assert (answer.status_code, answer.json()["code"]) == (411, "length-required")
+    assert "Content-Length" in answer.json()["fix"]["text"]
+
+
 def test_a_foreign_parent_is_as_missing_as_none_at_all(delta: World, api: Api) -> None:
     other = world.make("Other")
     bodies = [
