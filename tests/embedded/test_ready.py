@@ -1,7 +1,10 @@
 """A start waits for each process, and each is asked in a way that only the running one answers."""
 
 import os
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import psycopg
@@ -18,17 +21,56 @@ Labour = Callable[[], dict[str, Part]]
 
 
 @pytest.fixture
-def labour(tmp_path: Path) -> Labour:
-    """Return a function that describes what works in the background, as a start would right before it begins."""
+def installed(tmp_path: Path, port: int) -> Product:
     places = folders.prepare(tmp_path, servers=None, products=None)
     valkey = Valkey("valkey-server", places.valkey, places.sockets)
-    installed = Product(places, Server("postgresql://boss@db.example/x"), valkey, "127.0.0.1", 8000)
+    return Product(places, Server("postgresql://boss@db.example/x"), valkey, "127.0.0.1", port)
+
+
+@pytest.fixture
+def labour(installed: Product) -> Labour:
+    """Return a function that describes what works in the background, as a start would right before it begins."""
     return lambda: {part.name: part for part in installed.labour()}
 
 
-def test_nothing_is_taken_for_ready_just_because_it_was_started(labour: Labour) -> None:
+def test_nothing_is_taken_for_ready_just_because_it_was_started(installed: Product) -> None:
     trusted = Part.__dataclass_fields__["ready"].default
-    assert {name for name, part in labour().items() if part.ready is trusted} == set()
+    parts = {part.name: part for part in (*installed.doors(), *installed.labour())}
+    assert set(parts) == {"web", "events", "worker", "beat", "relay"}
+    assert {name for name, part in parts.items() if part.ready is trusted} == set()
+
+
+@contextmanager
+def answering(port: int, status: int) -> Iterator[list[str]]:
+    """Answer every request at a port with a status, and note what was asked for."""
+    asked: list[str] = []
+
+    class Door(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_response(status)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", port), Door) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield asked
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def test_a_door_is_ready_once_it_answers_well(installed: Product) -> None:
+    for number, (door, path) in enumerate(zip(installed.doors(), ("/ready", "/health"), strict=True)):
+        assert not door.ready(None)  # type: ignore[arg-type]
+        for status in (503, 200):
+            with answering(installed.port + number, status) as asked:
+                assert door.ready(None) == (status == 200)  # type: ignore[arg-type]
+            assert asked == [path]
 
 
 def test_beat_is_ready_once_it_has_written_its_timetable_anew(labour: Labour, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """A start that cannot succeed says why and what to do, and leaves nothing running."""
 
+import errno
 import os
 import socket
 from argparse import Namespace
@@ -106,6 +107,13 @@ def test_a_disk_that_is_nearly_full_is_refused(data: Path, monkeypatch: pytest.M
 def test_a_disk_that_fills_up_is_named_as_such(data: Path) -> None:
     full = OSError(28, "No space left on device", "/data/secret_key")
     assert folders.describe(full, data).startswith("The disk is full: /data/secret_key")
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EPERM, errno.EROFS])
+def test_a_place_that_may_not_be_written_is_named_with_what_to_do(data: Path, number: int) -> None:
+    said = folders.describe(OSError(number, os.strerror(number), "/data/secret_key"), data)
+    assert said.startswith("No permission to write /data/secret_key.")
+    assert "make run DATA=<folder>" in said
 
 
 def test_a_database_server_that_cannot_be_reached_is_named(port: int) -> None:

@@ -1,6 +1,7 @@
 """Nothing outlives the one who started it, and what dies comes back."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 import psycopg
+import pytest
 
 from deploy.embedded import folders
 from deploy.embedded.process import LONGEST_LOG, Part, Process
@@ -39,6 +41,48 @@ def test_sigterm_ends_everything_within_ten_seconds(start: Begin) -> None:
     run.popen.send_signal(signal.SIGTERM)
     assert run.popen.wait(60) == 0
     assert gone_within(0, family)
+
+
+ENDS = """import sys; from pathlib import Path; from deploy.embedded.process import Part, Process
+from deploy.embedded.supervisor import Supervisor
+one, send = Supervisor(Path(sys.argv[1])), Process.send
+LINGERS = "trap 'sleep 0.3; exit 0' TERM; echo up; while :; do sleep 0.05; done"
+for name in ("ground", "early", "late"):
+    one.start(Part(name, ["/bin/sh", "-c", LINGERS], {}, ready=lambda process: "up" in process.said()))
+above = [*one.above]
+def told(process, number):
+    print(process.part.name, process not in above and any(each.alive for each in above))
+    send(process, number)
+Process.send = told
+one.stop()"""
+
+
+def test_what_started_last_is_told_first_and_the_ground_once_all_above_it_is_gone(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", ENDS, str(tmp_path)], cwd=ground.CHECKOUT, capture_output=True, text=True
+    )
+    assert done.stdout.splitlines() == ["late False", "early False", "ground False"], done.stderr
+
+
+def test_a_database_that_a_person_names_comes_before_our_own(
+    start: Begin, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", "postgresql://boss:word@db.example/postgres")
+    run = start("sleeper")
+    run.until_ready()
+    assert child(run, "valkey-server")
+    assert child(run, "/postgres\0-D") is None
+    assert not (data / "postgres").exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has rights to give up")
+def test_the_servers_of_a_start_by_root_have_none_of_its_rights(start: Begin) -> None:
+    run = start("sleeper")
+    run.until_ready()
+    for name in ("valkey-server", "/postgres\0-D"):
+        status = Path(f"/proc/{child(run, name)}/status").read_text()
+        for what in ("Uid", "Gid", "Groups"):
+            assert "0" not in re.findall(rf"^{what}:(.*)$", status, re.MULTILINE)[0].split(), (name, what)
 
 
 PAUSES = """from pathlib import Path; from deploy.embedded.supervisor import Supervisor
