@@ -69,12 +69,32 @@ def test_a_name_that_cannot_be_is_refused(delta: World, api: Api, body: dict[str
     assert answer["Content-Type"] == "application/problem+json"
 
 
-@pytest.mark.parametrize("body", ["", "[]", "{", '{"name": NaN}', "[" * 5000, '{"a": 1, "a": 2}', "\xff"])
-def test_malformed_json_is_refused(delta: World, body: str) -> None:
+@pytest.mark.parametrize(
+    "body",
+    [
+        "[]",
+        "{",
+        '{"name": NaN}',
+        '{"name": -Infinity}',
+        "[" * 5000,
+        '{"a":' * 21 + "1" + "}" * 21,
+        '{"a": 1, "a": 2}',
+        '{"a": 9223372036854775808}',
+        '{"a": "\\u0000"}',
+        '{"a": "\\ud800"}',
+        "\xff",
+    ],
+)
+def test_malformed_json_is_refused_as_such(delta: World, body: str) -> None:
     answer = Api(delta.token()).generic(
-        "POST", "/api/v1/projects", body.encode("latin-1"), content_type="application/json"
+        "POST",
+        "/api/v1/projects",
+        body.encode("latin-1"),
+        content_type="application/json",
+        headers={"Idempotency-Key": "k1"},
     )
-    assert answer.status_code == 400
+    assert (answer.status_code, answer.json()["code"]) == (400, "malformed-json")
+    assert answer.json()["fix"]["text"]
 
 
 def test_a_body_of_ten_megabytes_is_refused_unread(delta: World, api: Api) -> None:
