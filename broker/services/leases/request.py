@@ -1,6 +1,5 @@
 """Asking for a lease: judged by every gate, then queued, all in one transaction."""
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -18,13 +17,13 @@ from broker.services.leases.opening import open_queued
 from broker.services.placement.seating import NEAR
 from broker.services.volumes import mounting
 from ports import database, doorbell
+from tenants.domain.text import is_name
 from tenants.models import Project
 from tenants.services import audit
 from tenants.services.actors import Actor
 from tenants.services.quotas import hold_off_new
 from tenants.services.refusals import Fix, Invalid, Missing, Refused
 
-NAME = re.compile(r"[^\x00-\x1f\x7f-\x9f\u2028\u2029]{1,120}")
 MAX_QUANTITY = 512
 MIN_DURATION_S = 60
 FARTHEST = timedelta(days=5 * 365)  # a fixed end beyond it is a slip of the pen, and some day no date at all
@@ -162,10 +161,10 @@ def look_up(offering_id: str) -> Found:
 
 
 def _check(wanted: Wanted, now: datetime) -> None:
-    if not NAME.fullmatch(wanted.name.strip()):
+    if not is_name(wanted.name.strip()):
         raise Invalid(
             "name",
-            "A name has 1 to 120 characters and no control characters.",
+            "A name has 1 to 120 characters and no control or invisible characters.",
             fix="Choose a shorter, plain name.",
         )
     if not 1 <= wanted.quantity <= MAX_QUANTITY:

@@ -1,6 +1,5 @@
 """Making and deleting volumes: made by a cluster at first use, deleted once no cluster has anything of it."""
 
-import re
 from datetime import datetime, timedelta
 
 import structlog
@@ -14,6 +13,7 @@ from broker.provisioners.base import Kept, Seen, Unanswered
 from broker.services import clusters, quotas
 from broker.services.volumes.refusals import NameTaken, VolumeInUse
 from ports import doorbell
+from tenants.domain.text import is_name
 from tenants.models import Project, Quota, QuotaKind
 from tenants.services import audit
 from tenants.services.actors import SYSTEM, Actor
@@ -22,7 +22,6 @@ from tenants.services.refusals import Invalid
 from tenants.services.walls import as_sweep, as_tenant
 
 log = structlog.get_logger(__name__)
-NAME = re.compile(r"[^\x00-\x1f\x7f-\x9f\u2028\u2029]{1,120}")
 MOST_GIB = 65_536
 LOOK_AGAIN = timedelta(seconds=10)
 BATCH = 500
@@ -34,9 +33,11 @@ Hint = tuple[str, str, str]
 def create(*, project: Project, name: str, size_gib: int, actor: Actor, now: datetime) -> Volume:
     """Set a volume up in the books and take its room from every quota; its cluster makes it for its first lease."""
     name = name.strip()
-    if not NAME.fullmatch(name):
+    if not is_name(name):
         raise Invalid(
-            "name", "A name has 1 to 120 characters and no control characters.", fix="Choose a plain name."
+            "name",
+            "A name has 1 to 120 characters and no control or invisible characters.",
+            fix="Choose a plain name.",
         )
     if not 1 <= size_gib <= MOST_GIB:
         raise Invalid(

@@ -80,7 +80,8 @@ def test_a_new_form_starts_a_second_lease(desk: Desk) -> None:
     ("field", "value", "said"),
     [
         ("name", "x" * 1000, "A name has 1 to 120 characters"),
-        ("name", "a\x07b", "no control characters"),
+        ("name", "a\x07b", "no control or invisible characters"),
+        ("name", "a\u202eb", "no control or invisible characters"),
         ("count", "many", "That is no whole number."),
         ("count", "0", "From 1 to 512 at once."),
         ("count", "9" * 6, "From 1 to 512 at once."),

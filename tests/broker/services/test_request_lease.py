@@ -61,6 +61,8 @@ def test_a_lease_beyond_quota_holds_nothing(life: Life, kestrel: Home) -> None:
         ({"name": "x" * 1000}, "name"),
         ({"name": "a\x07b"}, "name"),
         ({"name": "a\u2028b"}, "name"),
+        ({"name": "a\u202eb"}, "name"),
+        ({"name": "a\u200bb"}, "name"),
         ({"quantity": 0}, "quantity"),
         ({"quantity": 10**9}, "quantity"),
         ({"max_duration_s": 59}, "max_duration_s"),

@@ -106,7 +106,7 @@ def test_a_size_that_nobody_can_mean_is_refused(life: Life, kestrel: Home, size:
         life.volume(kestrel, size_gib=size)
 
 
-@pytest.mark.parametrize("name", ["", "  ", "a\x00b", "x" * 121])
+@pytest.mark.parametrize("name", ["", "  ", "a\x00b", "a\u2028b", "a\u202eb", "x" * 121])
 def test_a_name_is_text_of_one_line(life: Life, kestrel: Home, name: str) -> None:
     with pytest.raises(Invalid, match="1 to 120 characters"):
         life.volume(kestrel, name)

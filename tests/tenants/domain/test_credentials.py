@@ -34,7 +34,7 @@ def test_other_text_is_no_token(text: str) -> None:
     assert credentials.read(text) is None
 
 
-@pytest.mark.parametrize("text", ["a\nb", "a\x00b", "a\u202eb", "a\u200bb", "\ue000", "\ufdd0"])
+@pytest.mark.parametrize("text", ["a\nb", "a\x00b", "a\u202eb", "a\u200bb", "a\u2028b", "\ue000", "\ufdd0"])
 def test_invisible_letters_are_seen(text: str) -> None:
     assert has_control(text)
 
