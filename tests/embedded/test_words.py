@@ -16,7 +16,7 @@ from deploy.embedded.preparation import read
 from deploy.embedded.product import Product
 from deploy.embedded.roles import Server
 from deploy.embedded.valkey import Valkey
-from tests.run import selection
+from tests import run
 
 DEMO = {
     "accounts": [{"email": "ada@lab.example", "password": "four-words", "role": "owner of Lab"}],
@@ -126,12 +126,22 @@ def test_a_placeholder_is_no_secret() -> None:
 
 @pytest.mark.parametrize(
     ("only", "arguments"),
-    [("embedded", ["tests/embedded"]), ("tests/embedded", ["tests/embedded"]), ("chaos", ["-m", "chaos"])],
+    [
+        ("embedded", ["tests/embedded"]),
+        ("tests/embedded", ["tests/embedded"]),
+        ("embedded/test_words.py::test_a", ["tests/embedded/test_words.py::test_a"]),
+        ("chaos", ["tests/chaos"]),
+        ("cluster", ["-m", "cluster"]),
+        ("slow", ["-m", "slow"]),
+    ],
 )
-def test_only_takes_a_folder_or_a_marker(only: str, arguments: list[str]) -> None:
-    assert selection(only) == arguments or selection(only) == [f"tests/{only}"]
+def test_only_takes_a_folder_a_file_or_a_marker(
+    only: str, arguments: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "markers", lambda: ["cluster", "slow"])
+    assert run.selection(only) == arguments
 
 
 def test_only_says_what_it_would_have_understood() -> None:
     with pytest.raises(SystemExit, match="nor a marker \\(browser"):
-        selection("nothing-like-that")
+        run.selection("nothing-like-that")

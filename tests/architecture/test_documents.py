@@ -1,0 +1,55 @@
+"""What a stranger reads first: it is all there, its links lead somewhere, its commands exist."""
+
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+FIRST = {"README.md", "CONTRIBUTING.md", "CHANGELOG.md", "THREAT_MODEL.md", "LICENSE", "docs/architecture.md"}
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+FENCED = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
+
+
+def tracked(pattern: str) -> list[str]:
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", pattern]
+    told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    return told.stdout.split()
+
+
+def links(file: str) -> Iterator[Path]:
+    """Yield where a document leads within the repository."""
+    for link in LINK.findall(FENCED.sub("", (ROOT / file).read_text())):
+        if "://" not in link and not link.startswith("#"):
+            yield (ROOT / file).parent / link.partition("#")[0]
+
+
+def test_what_a_stranger_reads_first_is_there() -> None:
+    assert {name for name in FIRST if not (ROOT / name).read_text().strip()} == set()
+    assert tracked("docs/decisions/*.md")
+    assert "Apache License" in (ROOT / "LICENSE").read_text()[:100]
+
+
+@pytest.mark.parametrize("file", tracked("*.md"))
+def test_every_link_leads_somewhere(file: str) -> None:
+    assert [str(place) for place in links(file) if not place.exists()] == []
+
+
+def test_every_command_that_a_document_names_is_in_the_menu() -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    texts = [(ROOT / file).read_text() for file in tracked("*.md")]
+    typed = "\n".join(block for text in texts for block in FENCED.findall(text))
+    named = set(re.findall(r"^make ([a-z-]+)", typed, re.MULTILINE))
+    assert named >= {"run", "test"}
+    named |= {command for text in texts for command in re.findall(r"`make ([a-z-]+)", text)}
+    assert named <= targets
+
+
+def test_ci_checks_and_tests_as_the_readme_says() -> None:
+    lines = (ROOT / ".ci/run").read_text().splitlines()
+    assert [line.split()[:2] for line in lines if re.match(r"make (check|test)\b", line)] == [
+        ["make", "check"],
+        ["make", "test"],
+    ]
