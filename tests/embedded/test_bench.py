@@ -68,4 +68,8 @@ def test_only_one_area_may_be_asked_for(monkeypatch: pytest.MonkeyPatch) -> None
     machine = Machine()
     assert ended(machine, "house", monkeypatch) == 0
     assert machine.ran == ["bench.house_api", "bench.house_replay"]
-    assert ended(machine, "nothing", monkeypatch) == 2
+
+
+def test_an_area_that_is_none_is_named_beside_those_there_are(capsys: pytest.CaptureFixture[str]) -> None:
+    assert bench.main("hous") == 2
+    assert capsys.readouterr().err.endswith(f"there are: {', '.join(sorted(AREAS))}\n")
