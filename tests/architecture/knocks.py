@@ -181,6 +181,15 @@ def judge(knock: Knock, *, seen: bool, allowed: bool) -> None:
         knock.expect(knock.status not in (401, 403, 404, 405), why="the table lets it in")
         if method in SAFE and row.kind != "ops" and not row.writes_on_get:
             knock.expect(not knock.written, why=f"reading must not write, yet {knock.written[:2]}")
+        told(knock)
+
+
+def told(knock: Knock) -> None:
+    """Hold against the trail whatever was changed: no change without its actor."""
+    changed = [sql for sql in knock.written if "tenants_storedanswer" not in sql]
+    if knock.method not in SAFE and knock.status < 400 and changed:
+        trail = [sql for sql in changed if "tenants_auditevent" in sql]
+        knock.expect(bool(trail), why=f"the audit trail is silent about {changed[:2]}")
 
 
 def with_own(who: Visitors, route: str, row: Row) -> str:
