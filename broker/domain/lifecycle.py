@@ -22,6 +22,8 @@ NEXT: dict[LeaseState, frozenset[LeaseState]] = {
 HOLDS_CAPACITY = frozenset({S.PROVISIONING, S.ACTIVE, S.STOPPING, S.RELEASING, S.FAILED})
 # Nothing is under way: the reconciler and the pages may look less often.
 SETTLED = frozenset({S.ACTIVE, S.STOPPED, S.RELEASED, S.FAILED})
+# Nobody's lease ends without a word: a step to one of these carries an EndReason.
+ENDS = frozenset({S.RELEASING, S.RELEASED, S.FAILED})
 # Slow starts and slow ends are our cost.
 BILLABLE = frozenset({S.ACTIVE})
 

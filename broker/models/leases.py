@@ -6,7 +6,7 @@ from datetime import datetime
 from django.db import connection, models
 from django.db.models import Q
 
-from broker.domain.lifecycle import HOLDS_CAPACITY, NEXT, SETTLED
+from broker.domain.lifecycle import ENDS, HOLDS_CAPACITY, NEXT, SETTLED
 from broker.domain.states import EndReason, LeaseState
 from broker.models.keys import ID_LENGTH, lease_id
 from broker.models.moving import move
@@ -147,8 +147,9 @@ class Lease(TenantOwned):
         """Take one or more steps of the lifecycle, written in the ledger with the row's own change.
 
         `changes` are other columns of the row that belong to the step. Raises StaleLease when the row
-        has moved since it was read, ValueError for a step that is not in the state table; both before
-        anything is written. Needs a transaction around it, which is the tenant's wall anyway.
+        has moved since it was read, ValueError for a step that is not in the state table or for an end
+        without its reason; both before anything is written. Needs a transaction around it, which is the
+        tenant's wall anyway.
         """
         if not connection.in_atomic_block:
             raise RuntimeError("a lease moves inside its tenant's transaction")
@@ -171,6 +172,8 @@ class Lease(TenantOwned):
         for after in states:
             if after not in NEXT[before]:
                 raise ValueError(f"{before} cannot become {after}")
+            if after in ENDS and reason == EndReason.NONE:
+                raise ValueError(f"{after} needs an EndReason")
             yield self.step(
                 seq + 1,
                 before=before,

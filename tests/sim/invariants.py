@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from datetime import datetime, timedelta
 
 from broker.domain.geometry import Geometry, Held, faults
-from broker.domain.lifecycle import HOLDS_CAPACITY, may_become
+from broker.domain.lifecycle import ENDS, HOLDS_CAPACITY, may_become
 from broker.domain.moves import BEGUN
 from broker.domain.states import Isolation, LeaseState
 from broker.models import Allocation, Lease, Move, SimulatedPod, Transition
@@ -55,12 +55,14 @@ class Watch:
                 assert may_become(LeaseState(step.before), LeaseState(step.after)), f"{step} after {before}"
                 assert (step.seq, step.prev_at) == (before.seq + 1, before.at)
                 assert step.at >= before.at
+                assert step.reason != "none" or step.after not in ENDS, f"{step} for no reason"
                 placed = step.after == LeaseState.PROVISIONING
                 assert step.generation == before.generation + placed, f"{step}: the fence did not rise"
             self.last[step.lease_id], self.position = step, step.position
         for lease in leases.values():
             step = self.last[lease.pk]
             assert (lease.state, lease.seq, lease.at) == (step.after, step.seq, step.at), lease.pk
+            assert (lease.end_reason != "none") == (lease.state in ENDS), f"{lease.pk}: {lease.end_reason}"
             if lease.active_at and lease.ended_at:
                 assert lease.ends_at
                 assert lease.active_at <= lease.ended_at <= lease.ends_at, "charged beyond its end"

@@ -10,7 +10,7 @@ from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
 
 from billing.models import PriceVersion, RatedCharge
 from billing.services import proofs, rating
-from broker.domain.states import LeaseState
+from broker.domain.states import EndReason, LeaseState
 from broker.models import Allocation, Lease, Transition
 from ports import clock
 from tenants.models import Quota, QuotaKind
@@ -110,7 +110,7 @@ def charge_nothing(life: Life, owner: Home, lease: Lease) -> None:
 
 def charge_too_little(life: Life, owner: Home, lease: Lease) -> None:
     Lease.objects.filter(pk=lease.pk).update(ended_at=life.now - LATER)
-    lease.move(LeaseState.RELEASING, now=life.now)
+    lease.move(LeaseState.RELEASING, now=life.now, reason=EndReason.BY_TENANT)
 
 
 def forget_price(life: Life, owner: Home, lease: Lease) -> None:

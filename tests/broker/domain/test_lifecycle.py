@@ -2,7 +2,7 @@ from itertools import pairwise
 
 import pytest
 
-from broker.domain.lifecycle import BILLABLE, HOLDS_CAPACITY, NEXT, SETTLED, may_become
+from broker.domain.lifecycle import BILLABLE, ENDS, HOLDS_CAPACITY, NEXT, SETTLED, may_become
 from broker.domain.states import LeaseState as S
 
 
@@ -57,6 +57,10 @@ def test_capacity_is_taken_in_provisioning_and_given_back_by_release_or_stop_alo
     ends = {(a, S.RELEASING) for a in (S.REQUESTED, S.QUEUED, S.STOPPED)}  # they pass through empty-handed
     assert taken - ends == {(S.QUEUED, S.PROVISIONING)}
     assert given == {(S.PROVISIONING, S.QUEUED), (S.STOPPING, S.STOPPED), (S.RELEASING, S.RELEASED)}
+
+
+def test_an_end_is_where_only_letting_go_follows() -> None:
+    assert {state for state in S if NEXT[state] <= {S.RELEASING, S.RELEASED, S.FAILED}} == ENDS
 
 
 def test_a_settled_lease_is_one_where_nothing_is_under_way() -> None:

@@ -474,13 +474,22 @@ def test_the_great_sweep_looks_at_all_that_lives(life: Life) -> None:
     ]
 
 
-def test_a_lease_cannot_move_without_its_tenants_transaction(life: Life) -> None:
+def test_a_step_that_is_not_in_the_state_table_is_refused(life: Life) -> None:
     with pytest.raises(ValueError, match="queued cannot become active"):
         list(
             Lease(state="queued", at=life.now)._steps(
                 [S.ACTIVE], at=life.now, actor=OPERATOR, reason=EndReason.NONE, cause=""
             )
         )
+
+
+@pytest.mark.parametrize("state", [S.PROVISIONING, S.ACTIVE])
+def test_nothing_ends_without_saying_why(life: Life, state: S) -> None:
+    cards(1)
+    lease = life.lease(home(), offering(), state)
+    with as_tenant(lease.tenant_id), pytest.raises(ValueError, match="releasing needs an EndReason"):
+        ending.release(lease, reason=EndReason.NONE, now=life.now)
+    assert fresh(lease).state == state
 
 
 def test_seen_words_are_the_protocols(life: Life) -> None:
