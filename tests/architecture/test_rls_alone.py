@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 from django.db import DatabaseError, ProgrammingError, connection, models, transaction
+from django.test import Client
 
 from tenants.models import Project
 from tenants.services import walls
@@ -110,6 +111,10 @@ def test_the_sample_is_of_every_table_that_has_a_tenant(both: tuple[World, World
 def test_a_connection_keeps_no_tenant_after_its_transaction(own_database: object) -> None:
     delta = people.make("Delta")
     assert people.Api(delta.token()).ask("GET", "projects").status_code == 200
+    assert Project.objects.count() == 0
+    browser = Client()
+    browser.force_login(delta.owner)
+    assert b"Delta" in browser.get("/projects/").content
     assert Project.objects.count() == 0
     with walls.as_tenant(delta.tenant.pk):
         assert Project.objects.count() == 1

@@ -91,6 +91,23 @@ def test_the_product_logs_in_as_nobody_special() -> None:
     assert (login, superuser, bypass, owns) == ("gpubroker_web", False, False, 0)
 
 
+def test_no_other_role_of_the_product_is_special_either() -> None:
+    # The administrator of a server of our own makes the roles, and nothing of the product ever logs in as it.
+    special = rows(
+        "SELECT rolname FROM pg_roles WHERE rolname LIKE 'gpubroker\\_%' AND rolname <> 'gpubroker_admin'"
+        " AND (rolsuper OR rolbypassrls OR rolcreaterole OR rolreplication)"
+    )
+    owning = rows(
+        "SELECT DISTINCT r.rolname FROM pg_class c JOIN pg_roles r ON r.oid = c.relowner"
+        " WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p')"
+    )
+    owners = rows(
+        "SELECT rolname FROM pg_roles WHERE rolname IN ('gpubroker_web', 'gpubroker_worker')"
+        " AND pg_has_role(oid, 'gpubroker_owner', 'MEMBER')"
+    )
+    assert (special, owning, owners) == ([], [("gpubroker_owner",)], [])
+
+
 def test_wider_roles_are_only_entered_on_purpose() -> None:
     inherited = rows(
         "SELECT r.rolname FROM pg_roles r WHERE r.rolname LIKE 'gpubroker_%' AND r.rolname <> current_user"
