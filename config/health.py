@@ -14,6 +14,12 @@ from config.problems import problem_response
 from ports import doorbell
 
 LOOPBACK = ("127.0.0.1", "::1")
+# No wall binds a superuser, and its owner may take it down: one wrong address of the database, and nobody would know.
+UNWALLED = """
+SELECT me.rolsuper OR me.rolbypassrls OR coalesce(pg_has_role(me.oid, tenants.relowner, 'MEMBER'), false)
+  FROM pg_roles me LEFT JOIN pg_class tenants ON tenants.oid = to_regclass('public.tenants_tenant')
+ WHERE me.rolname = current_user
+"""
 
 
 @require_safe
@@ -37,7 +43,11 @@ def missing() -> dict[str, str]:
     try:
         connection.ensure_connection()
         with connection.cursor() as cursor:
-            cursor.execute("SELECT 1")
+            cursor.execute(UNWALLED)
+            if cursor.fetchone()[0]:
+                lacks["walls"] = (
+                    "The login is superuser or owner; GPUBROKER_DATABASE_URL must name gpubroker_web."
+                )
         _migrated()
     except DatabaseError:
         connection.close()
