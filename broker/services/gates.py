@@ -29,8 +29,13 @@ def _load(names: tuple[str, ...]) -> tuple[LeaseGate, ...]:
     return tuple(cast(LeaseGate, import_string(name)) for name in names)
 
 
+def load() -> tuple[LeaseGate, ...]:
+    """Return every gate of settings.LEASE_GATES; raises ImportError for a name that is none."""
+    return _load(tuple(settings.LEASE_GATES))
+
+
 def pass_all(lease: Lease, *, now: datetime) -> None:
     """Call every gate of settings.LEASE_GATES; the first Refused stops it."""
-    for answer in [gate(lease, now=now) for gate in _load(tuple(settings.LEASE_GATES))]:
+    for answer in [gate(lease, now=now) for gate in load()]:
         if answer is not None:
             answer()

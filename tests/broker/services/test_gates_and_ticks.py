@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 import pytest
+from django.apps import apps
 from django.conf import LazySettings
 
 from broker.domain.states import LeaseState
@@ -41,6 +42,12 @@ def test_gates_are_passed_in_the_order_of_the_setting(life: Life, settings: Lazy
     with pytest.raises(Refused, match="No"):
         life.ask(kestrel, offering(), name="job")
     assert called == ["first job", "never"]
+
+
+def test_a_gate_that_is_not_there_stops_the_start(settings: LazySettings) -> None:
+    settings.LEASE_GATES = ("broker.services.quotas.gate", "broker.services.quotas.misspelt")
+    with pytest.raises(ImportError, match="misspelt"):
+        apps.get_app_config("broker").ready()
 
 
 def test_the_broker_lives_with_the_quota_gate_alone(life: Life, settings: LazySettings) -> None:
