@@ -29,6 +29,37 @@ LEDGERS = {
     "tenants_auditevent",
 }
 
+# A table that says of no row whose it is has no wall, so it must hold nothing of a tenant's own: say here what it does.
+OF_NO_TENANT = {
+    "people are of several tenants, and their accounts their own": {
+        *("tenants_user", "django_session", "mfa_authenticator", "account_emailaddress"),
+        *("account_emailconfirmation", "socialaccount_socialaccount", "socialaccount_socialtoken"),
+    },
+    "what the frameworks keep of themselves": {
+        *("auth_permission", "auth_group", "auth_group_permissions", "django_content_type"),
+        *("django_migrations", "socialaccount_socialapp", "cache"),
+    },
+    "what is for sale, and what it costs": {
+        *("broker_gpumodel", "broker_offering", "billing_ratecard", "billing_priceversion"),
+    },
+    "the fleet, which operators and workers see": {
+        *(
+            "broker_cluster",
+            "broker_node",
+            "broker_gpu",
+            "broker_inventorychange",
+            "broker_clustercredential",
+        ),
+        *("broker_examination", "broker_clusterwatch", "broker_layoutchange", "broker_layoutstep"),
+        *("broker_moveplan", "broker_moveentry", "broker_installation", "broker_orphan"),
+    },
+    "what a cluster says of our objects in it, by the names we gave them; tenants are shown none of it": {
+        *("broker_clusterobject", "broker_simulatedpod", "broker_simulatedvolume", "broker_simulatednode"),
+    },
+    "the books of a gateway that is only simulated": {"billing_simulatedcharge", "billing_simulatedpayer"},
+    "how far the product itself has got": {"billing_billingrun", "billing_invoiceseries"},
+}
+
 
 def rows(sql: str) -> list[tuple[Any, ...]]:
     with connection.cursor() as cursor:
@@ -43,6 +74,15 @@ def test_every_table_with_a_tenant_forces_row_level_security() -> None:
         " AND NOT a.attisdropped AND NOT (c.relrowsecurity AND c.relforcerowsecurity)"
     )
     assert {str(name) for (name,) in bare} == set(NO_WALL)
+
+
+def test_every_table_without_a_tenant_says_why_it_needs_none() -> None:
+    bare = rows(
+        "SELECT c.relname FROM pg_class c WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p')"
+        " AND c.relname <> 'tenants_tenant' AND NOT EXISTS (SELECT FROM pg_attribute a"
+        " WHERE a.attrelid = c.oid AND a.attname = 'tenant_id' AND NOT a.attisdropped)"
+    )
+    assert {str(name) for (name,) in bare} == set().union(*OF_NO_TENANT.values())
 
 
 def test_every_walled_table_has_a_policy_for_reading_and_writing() -> None:
