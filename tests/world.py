@@ -63,12 +63,12 @@ def offering(profile: str = "1g.10gb", *, price_class: str = "on_demand", model:
     )
 
 
-def soft_offering(profile: str = "quarter", *, model: str = MODEL) -> Offering:
-    """Sell a share of a card whose neighbours are kept out by software only."""
+def soft_offering(profile: str = "quarter", *, isolation: str = "soft", model: str = MODEL) -> Offering:
+    """Sell a share of a card whose neighbours are kept out by software only, or by nothing."""
     return Offering.objects.create(
         gpu_model_id=model,
         profile=profile,
-        isolation="soft",
+        isolation=isolation,
         price_class="on_demand",
         region=REGION,
         label=f"H100 {profile}",

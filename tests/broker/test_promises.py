@@ -146,10 +146,7 @@ def test_one_card_serves_one_isolation(life: Life, kestrel: Home) -> None:
 
 @pytest.mark.parametrize("isolation", ["soft", "none"])
 def test_strangers_are_never_written_on_one_shared_card(life: Life, kestrel: Home, isolation: str) -> None:
-    swift, quarter = home("Swift"), soft_offering()
-    if isolation == "none":
-        quarter.isolation = isolation
-        quarter.save()
+    swift, quarter = home("Swift"), soft_offering(isolation=isolation)
     place = held(life.lease(kestrel, quarter))[0]
     assert place.isolation == isolation
     theirs, ours = life.ask(swift, quarter), life.ask(kestrel, quarter)

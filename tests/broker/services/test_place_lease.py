@@ -7,7 +7,7 @@ import pytest
 from django.db import IntegrityError, connection
 
 from broker.domain.states import LeaseState
-from broker.models import Cluster, Gpu, Health, LayoutPolicy, Lease, NodeState
+from broker.models import Cluster, Gpu, Health, LayoutPolicy, Lease, Node, NodeState
 from broker.services import capacity, reconcile
 from broker.services.inventory import Rack
 from broker.services.leases import placing
@@ -76,8 +76,9 @@ def test_a_gang_says_how_much_of_it_would_fit(life: Life, taken: int, words: str
     assert fresh(waiting).waits_for == f"Waits for 3 × H100 whole card, free together on one node. {words}"
 
 
-def test_a_gang_starts_whole_or_not_at_all(life: Life) -> None:
-    cards(4)
+@pytest.mark.parametrize("nodes", [1, 2, 4])
+def test_a_gang_starts_whole_or_not_at_all(life: Life, nodes: int) -> None:
+    fleet(Rack("north-1", REGION, MODEL, nodes=nodes, cards_per_node=4 // nodes))
     kestrel = home()
     small = life.lease(kestrel, offering("card"))
     gang = life.ask(kestrel, offering("card"), quantity=4)
@@ -86,6 +87,7 @@ def test_a_gang_starts_whole_or_not_at_all(life: Life) -> None:
     life.release(small)
     life.run(10)
     assert len(held(gang)) == 4
+    assert Node.objects.filter(gpus__in=[place.gpu_id for place in held(gang)]).distinct().count() == nodes
 
 
 def test_a_release_wakes_the_queue_at_once_and_without_a_timer(life: Life) -> None:
@@ -175,10 +177,11 @@ def test_a_lease_that_somebody_else_placed_is_left_alone(life: Life) -> None:
     assert len(held(lease)) == 1
 
 
-def test_strangers_never_share_a_soft_card(life: Life) -> None:
+@pytest.mark.parametrize("isolation", ["soft", "none"])
+def test_strangers_never_share_a_card_without_a_wall(life: Life, isolation: str) -> None:
     cards(1)
     kestrel, swift = home("Kestrel"), home("Swift")
-    quarter = soft_offering()
+    quarter = soft_offering(isolation=isolation)
     first, second = life.lease(kestrel, quarter), life.lease(kestrel, quarter)
     assert held(first)[0].gpu_id == held(second)[0].gpu_id
     stranger = life.ask(swift, quarter)
@@ -190,10 +193,11 @@ def test_strangers_never_share_a_soft_card(life: Life) -> None:
         assert capacity.availability([quarter]) == {quarter.pk: 2}
 
 
-def test_strangers_share_a_soft_card_where_its_owner_allows_it(life: Life) -> None:
+@pytest.mark.parametrize("isolation", ["soft", "none"])
+def test_strangers_share_such_a_card_where_its_owner_allows_it(life: Life, isolation: str) -> None:
     cards(1)
     Cluster.objects.update(shares_soft_cards=True)
-    quarter = soft_offering()
+    quarter = soft_offering(isolation=isolation)
     first, second = life.lease(home("Kestrel"), quarter), life.lease(home("Swift"), quarter)
     assert held(first)[0].gpu_id == held(second)[0].gpu_id
     assert held(second)[0].may_share

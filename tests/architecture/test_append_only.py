@@ -1,0 +1,50 @@
+"""What is only ever added to: PostgreSQL refuses every change of it, to the product and to its owner alike."""
+
+from contextlib import closing
+
+import psycopg
+import pytest
+
+from tests.database import OwnDatabase
+
+TABLES = {
+    "tenants_auditevent": "who did what",
+    "broker_transition": "the lives of leases, by which is charged",
+    "billing_ratedcharge": "what was charged",
+    "broker_layoutstep": "how nodes were cut anew",
+    "broker_moveentry": "how leases were moved",
+}
+TRIGGERS = """
+SELECT c.relname, array_agg(DISTINCT t.tgname::text ORDER BY t.tgname::text)
+  FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid
+ WHERE t.tgname LIKE 'append\\_only%' AND t.tgenabled = 'O' GROUP BY 1
+"""
+RIGHTS = """
+SELECT grantee || ' may ' || privilege_type || ' ' || table_name FROM information_schema.role_table_grants
+ WHERE table_name = ANY(%s) AND privilege_type IN ('UPDATE', 'DELETE', 'TRUNCATE') AND grantee <> 'gpubroker_owner'
+"""
+
+
+def test_the_product_has_no_right_to_change_them_and_triggers_stop_whoever_has(
+    own_database: OwnDatabase,
+) -> None:
+    with closing(psycopg.connect(own_database.owner_url, autocommit=True)) as owner:
+        found = {str(table): names for table, names in owner.execute(TRIGGERS)}
+        assert found == {name: ["append_only", "append_only_truncate"] for name in TABLES}
+        assert owner.execute(RIGHTS, [list(TABLES)]).fetchall() == []
+        for table in TABLES:
+            with pytest.raises(psycopg.DatabaseError, match=f"{table} is append-only: TRUNCATE refused"):
+                owner.execute(f"TRUNCATE {table} CASCADE")
+
+
+def test_not_even_the_owner_rewrites_the_audit_trail(own_database: OwnDatabase) -> None:
+    with closing(psycopg.connect(own_database.owner_url, autocommit=True)) as owner:
+        owner.execute("SELECT set_config('app.tenant', 'ten_x', false)")
+        owner.execute(
+            "INSERT INTO tenants_auditevent (id, tenant_id, at, actor_kind, actor_id, actor_label, action, subject_id,"
+            " subject_label, detail, request_id)"
+            " VALUES ('aud_x', 'ten_x', now(), 'system', '', '', 'x', '', '', '{}', '')"
+        )
+        for attack in ("UPDATE tenants_auditevent SET action = 'y'", "DELETE FROM tenants_auditevent"):
+            with pytest.raises(psycopg.DatabaseError, match="tenants_auditevent is append-only"):
+                owner.execute(attack)
