@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 from django.contrib.sessions.models import Session
-from django.db import IntegrityError, connection
+from django.db import IntegrityError, ProgrammingError, connection, transaction
 from django.test import Client
 
 from tenants.domain.roles import Grants
@@ -204,6 +204,19 @@ def test_the_walls_open_and_close(delta: World) -> None:
     with walls.as_door():
         assert Project.objects.count() == 1
     assert not Project.objects.exists()
+
+
+@pytest.mark.parametrize("wall", ["staff", "sweep", "door"])
+def test_who_looks_across_tenants_does_so_under_a_name_of_its_own_and_changes_nothing(
+    delta: World, wall: str
+) -> None:
+    with getattr(walls, f"as_{wall}")():
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT current_user")
+            assert cursor.fetchone()[0] == f"gpubroker_{wall}"
+        for change in (lambda: Project.objects.update(name="x"), lambda: Project.objects.all().delete()):
+            with pytest.raises(ProgrammingError, match="permission denied"), transaction.atomic():
+                change()
 
 
 def test_sessions_that_ended_are_forgotten(delta: World) -> None:
