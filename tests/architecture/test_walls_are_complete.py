@@ -60,6 +60,15 @@ OF_NO_TENANT = {
     "how far the product itself has got": {"billing_billingrun", "billing_invoiceseries"},
 }
 
+# What sees every tenant's rows and tells everybody this much of them, and never whose they are.
+VIEWS = {
+    "broker_occupied": {"gpu_id", "start", "size", "profile", "isolation", "mine"},
+    "broker_waiting": {"lease_id", "offering_id", "quantity", "created_at", "mine"},
+    "broker_placechange": {"gpu_id", "xid"},
+}
+# What runs with another's rights: the door, and triggers that look at what a tenant could not.
+FUNCTIONS = {"knock_with_token", "knock_with_user", "refuse_other_currency", "hold_after_release"}
+
 
 def rows(sql: str) -> list[tuple[Any, ...]]:
     with connection.cursor() as cursor:
@@ -83,6 +92,19 @@ def test_every_table_without_a_tenant_says_why_it_needs_none() -> None:
         " WHERE a.attrelid = c.oid AND a.attname = 'tenant_id' AND NOT a.attisdropped)"
     )
     assert {str(name) for (name,) in bare} == set().union(*OF_NO_TENANT.values())
+
+
+def test_what_looks_through_the_walls_tells_no_more_than_it_must() -> None:
+    told: dict[str, set[str]] = {}
+    for view, column in rows(
+        "SELECT c.relname, a.attname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0"
+        " WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('v', 'm') AND c.relname LIKE '%\\_%'"
+        " AND c.relname NOT LIKE 'pg\\_%'"
+    ):
+        told.setdefault(str(view), set()).add(str(column))
+    assert told == VIEWS
+    found = rows("SELECT proname FROM pg_proc WHERE prosecdef AND pronamespace = 'public'::regnamespace")
+    assert {str(name) for (name,) in found} == FUNCTIONS
 
 
 def test_every_walled_table_has_a_policy_for_reading_and_writing() -> None:
