@@ -8,6 +8,7 @@ from deploy.embedded.folders import CHECKOUT
 
 FLOORS = ("ports", "tenants", "broker", "billing")
 THIRD_PARTY = ("django", "django-allauth")
+WALLS = "tenants/models/walls.py"  # the SQL that migrations of every floor are made with
 
 
 def fingerprint(checkout: Path = CHECKOUT) -> str:
@@ -19,4 +20,6 @@ def fingerprint(checkout: Path = CHECKOUT) -> str:
         for file in sorted((checkout / floor / "migrations").rglob("*")):
             if file.suffix in (".py", ".sql"):
                 digest.update(f"{floor} {file.name}\n".encode() + file.read_bytes())
+    if (walls := checkout / WALLS).is_file():
+        digest.update(walls.read_bytes())
     return digest.hexdigest()[:16]

@@ -88,12 +88,12 @@ def test_a_seed_that_says_nothing_is_reported(tmp_path: Path) -> None:
         read(tmp_path / "demo.json")
 
 
-def test_a_changed_migration_changes_the_fingerprint(tmp_path: Path) -> None:
-    folder = tmp_path / "broker/migrations"
-    folder.mkdir(parents=True)
-    (folder / "0001_initial.py").write_text("one")
+@pytest.mark.parametrize("file", ["broker/migrations/0001_initial.py", "tenants/models/walls.py"])
+def test_a_changed_migration_changes_the_fingerprint(tmp_path: Path, file: str) -> None:
+    (tmp_path / file).parent.mkdir(parents=True)
+    (tmp_path / file).write_text("one")
     before = fingerprint(tmp_path)
-    (folder / "0001_initial.py").write_text("two")
+    (tmp_path / file).write_text("two")
     assert fingerprint(tmp_path) != before
 
 
