@@ -19,6 +19,12 @@ OWN_MOMENT = {
     "broker/services/leases/leaving.py": "a cluster may take seconds to answer: how long others may still be asked",
     "broker/services/reconcile.py": "a cluster may take seconds to answer: what it says is dated when it says it",
 }
+# Whoever writes a lease's state writes its transition in the same statement.
+LEDGER = {
+    "broker/models/moving.py": "every step of a life",
+    "broker/services/leases/opening.py": "the first two, at once",
+    "broker/services/leases/bursts.py": "the places of many leases, at once",
+}
 SERVICE_ROOMS = ("services", "domain")
 
 
@@ -102,6 +108,30 @@ def test_services_take_now_and_never_ask_for_it() -> None:
         if re.search(r"\bclock\.now\(\)|datetime\.now\(|timezone\.now\(", path.read_text())
     ]
     assert set(guilty) == set(OWN_MOMENT)
+
+
+def _moves_a_lease(node: ast.AST) -> bool:
+    """Tell whether a call writes what only a step of the lifecycle may: past the ledger, that is."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return False
+    told = {keyword.arg for keyword in node.keywords}
+    return ast.unparse(node.func).startswith(("Lease.objects", "Transition.objects")) and (
+        node.func.attr in ("create", "bulk_create", "bulk_update")
+        or (node.func.attr == "update" and bool(told & {"state", "seq", "at", "ended_at", "end_reason"}))
+    )
+
+
+def test_no_lease_changes_its_state_past_the_ledger() -> None:
+    written = re.compile(r"INSERT INTO broker_(transition|lease)\b|UPDATE broker_lease\b[^;]*?\bstate = ")
+    assert {
+        str(path.relative_to(ROOT)) for path in sources(*FLOORS) if written.search(path.read_text())
+    } == set(LEDGER)
+    assert [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path, tree in trees(*FLOORS)
+        for node in ast.walk(tree)
+        if _moves_a_lease(node)
+    ] == []
 
 
 def test_the_domain_is_plain_python() -> None:
