@@ -79,9 +79,11 @@ class Stream:
     async def _read(self, headers: dict[str, str], scope: Scope, receive: Receive, send: Send) -> None:
         query = parse_qs(scope["query_string"].decode("latin-1"))
         asked = headers.get("last-event-id") or query.get("cursor", [""])[0]
-        position, batch = await _look(headers, _position(asked))
+        stood = _position(asked)
+        position, batch = await _look(headers, stood)
         await send({"type": "http.response.start", "status": 200, "headers": STREAM + _cors(headers)})
-        await _say(send, b"retry: 2000\n: you are here\nid: %s\n\n" % str(position).encode())
+        # Where it stood, not where the batch ends: who is cut off before the first event comes back for it.
+        await _say(send, b"retry: 2000\n: you are here\nid: %s\n\n" % str(stood or position).encode())
         gone = asyncio.ensure_future(_hung_up(receive))
         try:
             await self._follow(headers, position, batch, gone, send)

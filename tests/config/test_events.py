@@ -310,6 +310,17 @@ def test_who_comes_without_an_id_starts_at_the_present(kestrel: Home) -> None:
     assert {event["name"] for event in again.seen} == {"after"}
 
 
+def test_who_is_cut_off_before_the_first_event_of_a_batch_gets_it_on_coming_back(kestrel: Home) -> None:
+    ask(kestrel, "mine")
+    headers = bearer(kestrel)
+    cut_off = Reader({**headers, "last-event-id": "0-0"})
+    run(cut_off.read())
+    greeted_with = cut_off.frames[0]["id"]  # all that a client has when the line breaks just there
+    again = Reader({**headers, "last-event-id": greeted_with})
+    run(again.read())
+    assert [event["type"] for event in again.seen] == ["lease.requested", "lease.queued"]
+
+
 def test_a_batch_larger_than_one_arrives_whole(kestrel: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream.events, "BATCH", 3)
     monkeypatch.setattr(stream.events.after, "__kwdefaults__", {"within": None, "limit": 3})
