@@ -355,6 +355,9 @@ def test_nobody_unknown_is_let_in(kestrel: Home, headers: Headers, status: int) 
     run(reader.read())
     assert reader.status == status
     assert reader.answered["content-type"] == "application/problem+json"
+    said = json.loads(reader.text)
+    assert (said["status"], said["code"]) == (401, "not-authenticated")
+    assert said["fix"]["text"]
 
 
 def test_a_token_for_something_else_may_not_listen(kestrel: Home) -> None:
@@ -368,6 +371,7 @@ def test_an_id_that_is_none_is_refused(kestrel: Home, last: str) -> None:
     reader = Reader({**bearer(kestrel), "last-event-id": last})
     run(reader.read())
     assert reader.status == 400
+    assert "id of the last event" in json.loads(reader.text)["fix"]["text"]
 
 
 def while_reading(reader: Reader, act: Callable[[], None], *, until: Callable[[Reader], bool]) -> None:
