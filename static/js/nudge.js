@@ -13,6 +13,8 @@ function listen() {
   if (!address || stream || document.hidden) return;
   stream = new EventSource(address, { withCredentials: true });
   for (const type of TYPES) stream.addEventListener(`lease.${type}`, nudge);
+  // What happened after the page was drawn and before anybody listened is told to nobody: ask once.
+  stream.addEventListener("open", nudge, { once: true });
   stream.addEventListener("end", hangUp);
   stream.addEventListener("error", () => { if (stream?.readyState === EventSource.CLOSED) hangUp(); });
 }

@@ -4,7 +4,7 @@ import re
 import time
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Request, expect
 
 from tests.browser.portal import EMAIL, PASSWORD, Portal, stream
 
@@ -99,10 +99,24 @@ def test_pressing_twice_starts_one_lease(portal: Portal, chromium: Browser) -> N
 
 def test_an_event_makes_the_page_ask_again_at_once(portal: Portal, chromium: Browser) -> None:
     with portal.context(chromium) as context:
-        event = "event: lease.active\ndata: {}\n\n"
-        context.route("**/api/v1/events", lambda route: stream(route, portal.url, event))
+        told = iter(["retry: 500\n\n", "event: lease.active\ndata: {}\n\n"])  # nothing, then on coming back
+        context.route("**/api/v1/events", lambda route: stream(route, portal.url, next(told, "")))
         page = context.new_page()
-        with page.expect_request(lambda asked: asked.headers.get("hx-request") == "true", timeout=SOON):
+        asked = []
+        page.on("request", lambda request: asked.append(request) if again(request) else None)
+        page.goto(f"/leases/{portal.leases['fold']}/")
+        with page.expect_request(lambda request: again(request) and len(asked) == 2, timeout=SOON / 2):
+            pass
+
+
+def again(request: Request) -> bool:
+    return request.headers.get("hx-request") == "true"
+
+
+def test_what_changed_before_the_page_listened_is_asked_for_at_once(portal: Portal, chromium: Browser) -> None:
+    with portal.context(chromium) as context:
+        page = context.new_page()
+        with page.expect_request(again, timeout=SOON / 2):  # sooner than the page asks by itself
             page.goto(f"/leases/{portal.leases['fold']}/")
 
 
@@ -112,9 +126,17 @@ def test_costs_grow_while_one_looks(portal: Portal, chromium: Browser) -> None:
         page.goto("/?whose=all")
         growing = page.locator("tr", has_text="chat").locator("[data-tick=money]")
         before = growing.inner_text()
-        page.wait_for_function(
-            "([el, old]) => el.textContent !== old", arg=[growing.element_handle(), before]
-        )
+        expect(growing).not_to_have_text(before)
+
+
+def test_the_seconds_that_run_grow_beside_what_they_cost(portal: Portal, chromium: Browser) -> None:
+    with portal.context(chromium) as context:
+        page = context.new_page()
+        page.goto(f"/leases/{portal.leases['fold']}/")
+        growing = page.locator("[data-tick=seconds]")
+        before = growing.inner_text()
+        expect(growing).not_to_have_text(before)
+        expect(growing).to_have_text(re.compile(r"^[\d,]+ s$"))
 
 
 def test_keys_open_search_launch_and_the_skip_link(portal: Portal, chromium: Browser) -> None:
