@@ -37,6 +37,11 @@ class Stretch:
         return self.nano_per_hour is not None
 
     @property
+    def burn(self) -> int:
+        """What it costs per hour, all its slices together, in 10⁻⁹ units."""
+        return self.quantity * (self.nano_per_hour or 0)
+
+    @property
     def exact_num(self) -> int:
         if self.nano_per_hour is None:
             return 0

@@ -100,6 +100,12 @@ def ticking_money(minor: float, nano_per_hour: int, currency: str) -> SafeString
 
 
 @register.simple_tag
+def ticking_seconds(seconds: int) -> SafeString:
+    """Write whole seconds that pass while one looks: 17,603 s."""
+    return safe(f'<span data-tick="seconds" data-from="{seconds}">{seconds:,} s</span>')
+
+
+@register.simple_tag
 def duration(length: timedelta | float | None, tight: bool = False, tick: str = "") -> SafeString:
     """Write a length of time; `tick` up or down keeps it moving."""
     if length is None:

@@ -26,7 +26,8 @@ function tick() {
     const passed = (now - seenAt.get(el)) / 1000;
     const { tick: kind, from, symbol, exponent, perSecond, tight } = el.dataset;
     let text;
-    if (kind === "money") text = moneyText(Number(from) + passed * Number(perSecond), symbol, Number(exponent));
+    if (kind === "seconds") text = `${Math.floor(Number(from) + passed).toLocaleString("en-US")} s`;
+    else if (kind === "money") text = moneyText(Number(from) + passed * Number(perSecond), symbol, Number(exponent));
     else text = durationText(kind === "down" ? Number(from) - passed : Number(from) + passed, tight !== undefined);
     if (el.textContent !== text) el.textContent = text;
   }

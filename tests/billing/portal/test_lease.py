@@ -47,6 +47,19 @@ def test_cost_is_split_where_the_price_changed_and_free_time_is_named(desk: Desk
     assert "free" in page
 
 
+def test_the_stretch_that_runs_grows_like_the_total_below_it(desk: Desk) -> None:
+    lease = desk.life.lease(desk.owner, offering("1g.10gb"), quantity=2, max_duration_s=9 * 3600)
+    desk.life.run(3600)
+    body = desk.get(f"/leases/{lease.pk}/").content.decode()
+    runs = re.search(r"<div><dt>(?:(?!</div>).)*now <span.*?</div>", body)
+    total = re.search(r'<div class="tot">.*?</div>', body)
+    assert runs
+    assert total
+    assert 'data-tick="seconds" data-from="3600"' in runs[0]
+    grows = re.compile(r'data-tick="money" data-from="\d+" data-per-second="[\d.]+"')
+    assert grows.findall(runs[0]) == grows.findall(total[0]) != []
+
+
 def test_a_lease_whose_price_ended_shows_what_it_came_to_and_does_not_tick(desk: Desk) -> None:
     lease = desk.life.lease(desk.owner, offering("1g.10gb"), max_duration_s=9 * 3600)
     desk.life.run(3600)
