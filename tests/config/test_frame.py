@@ -1,6 +1,8 @@
 """The frame around the pages, rendered."""
 
+import re
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -109,6 +111,14 @@ def test_the_cards_beside_the_sign_in_are_cut_legally() -> None:
     for card in (card for row in rows for card in row):
         cells = [cell for start, size, _ in card for cell in range(start, start + size)]
         assert sorted(cells) == list(range(8)), "every eighth once"
+
+
+def test_the_style_page_shows_every_component() -> None:
+    templates = Path(__file__).parents[2] / "templates"
+    shown = "".join(page.read_text() for page in (templates / "style").glob("*.html"))
+    shown += (templates / "style.html").read_text()
+    for component in (templates / "components").glob("*.html"):
+        assert re.search(rf"<c-{component.stem.replace('_', '-')}[\s/>]", shown), component.stem
 
 
 def test_the_style_page_shows_only_states_that_are_drawn() -> None:
