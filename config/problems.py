@@ -38,7 +38,7 @@ KNOWN: dict[type[Exception], tuple[str, str, str]] = {
     exceptions.AuthenticationFailed: (
         "not-authenticated",
         "This credential does not work",
-        "Make a new token under Team, API tokens.",
+        "Make a new token on the page Tokens.",
     ),
     exceptions.PermissionDenied: (
         "policy-denied",
@@ -203,14 +203,17 @@ PAGES: dict[int, tuple[str, str, str]] = {
     500: (SURPRISE["code"], SURPRISE["title"], SURPRISE["fix"]),
     503: (AWAY["code"], AWAY["title"], "Wait a few seconds, then look again before you repeat anything."),
 }
+# A program has no home page to go to.
+LOST = Fix("See what addresses there are.", action="GET", href="/api/v1/openapi.json")
 
 
 def page(request: HttpRequest, status: int, detail: str = "") -> HttpResponse:
     """Answer with the error page, or with a problem when the address is the API's."""
     code, title, fix = PAGES[status]
     if request.path.startswith("/api/"):
+        advice = LOST if status == 404 else fix
         return problem_response(
-            request, status=status, code=code, title=title, detail=detail or title, fix=fix
+            request, status=status, code=code, title=title, detail=detail or title, fix=advice
         )
     return render(
         request,

@@ -12,7 +12,7 @@ class Bearer(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
     name = "token"
 
     def get_security_definition(self, auto_schema: Any) -> dict[str, Any]:
-        return {"type": "http", "scheme": "bearer", "description": "`gpb_…`, made under Team, API tokens."}
+        return {"type": "http", "scheme": "bearer", "description": "`gpb_…`, made on the page Tokens."}
 
 
 class Session(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]

@@ -146,6 +146,13 @@ class Knock:
             )
         self.status, self.content = self.answer.status_code, self.answer.content
         self.login = self.status == 302 and self.answer["Location"].startswith("/sign-in/")
+        if self.status >= 400 and path.startswith("/api/"):
+            self.expect(self.advises(), why="a problem of the API says what to do next")
+
+    def advises(self) -> bool:
+        """Tell whether the answer is a problem whose fix says something."""
+        is_problem = self.answer["Content-Type"] == "application/problem+json"
+        return is_problem and bool(json.loads(self.content)["fix"]["text"])
 
     def expect(self, good: bool, *, why: str) -> None:
         assert good, (
