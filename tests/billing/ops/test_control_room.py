@@ -162,8 +162,18 @@ def test_what_needs_somebody_leads_to_the_page_that_helps(
 def test_the_rail_describes_a_card_with_its_prices(life: Life, kestrel: Home, operator: Client) -> None:
     lease = life.lease(kestrel, world.offering("3g.40gb"))
     html = page(operator, f"/ops/cards/{world.held(lease)[0].gpu_id}/panel/")
-    for words in ("Kestrel", "3g.40gb @", "1.20", f"/ops/leases/{lease.pk}/"):
+    since = f'<time datetime="{lease.active_at:%Y-%m-%dT%H:%M:%S}'
+    for words in ("Kestrel", "3g.40gb @", "1.20", f"/ops/leases/{lease.pk}/", since):
         assert words in html
+
+
+def test_pointing_at_a_card_tells_who_has_it_and_since_when(
+    life: Life, kestrel: Home, operator: Client
+) -> None:
+    lease = life.lease(kestrel, world.offering("3g.40gb"))
+    assert lease.active_at
+    told = re.findall(r"<title>([^<]*)</title>", page(operator, "/ops/map/"))
+    assert any(f"3g.40gb Kestrel, since {lease.active_at:%d %b %H:%M} UTC" in each for each in told), told
 
 
 def test_the_proofs_stand_in_one_line(kestrel: Home, operator: Client) -> None:
