@@ -27,6 +27,8 @@ from tenants.services import doors
 from tenants.services.doors import SESSION_TENANT, Visitor
 
 log = structlog.get_logger(__name__)
+ADDRESS = "/api/v1/events"
+KNOWN_AS = "events"  # what stands for a request's id wherever this process leaves a trace
 LOOK_EVERY_S = 0.5
 HEARTBEAT_EVERY = 30  # looks without news until a comment keeps the connection alive
 MOST_READERS = 500
@@ -56,7 +58,7 @@ class Stream:
             await _lifespan(receive, send)
         elif scope["type"] == "http" and scope["path"] == "/health":
             await _answer(send, 200, {"status": "ok"})
-        elif scope["type"] == "http" and scope["path"] == "/api/v1/events" and scope["method"] == "GET":
+        elif scope["type"] == "http" and scope["path"] == ADDRESS and scope["method"] == "GET":
             await self._serve(scope, receive, send)
         elif scope["type"] == "http":
             await _answer(send, 404, _problem(404, "There is only /api/v1/events here."))
@@ -164,7 +166,7 @@ def _visitor(headers: dict[str, str]) -> Visitor:
     visitor = None
     if kind.lower() == "bearer":
         credential = credentials.read(text.strip())
-        visitor = credential and doors.by_token(credential, request_id="events", now=clock.now())
+        visitor = credential and doors.by_token(credential, request_id=KNOWN_AS, now=clock.now())
     elif "cookie" in headers:
         visitor = _by_session(headers["cookie"])
     if not visitor:
@@ -185,7 +187,7 @@ def _by_session(cookie: str) -> Visitor | None:
         return None
     if not constant_time_compare(session.get(HASH_SESSION_KEY, ""), user.get_session_auth_hash()):
         return None  # the password was changed since
-    return doors.by_user(user.pk, user.email, wanted=session.get(SESSION_TENANT, ""), request_id="events")
+    return doors.by_user(user.pk, user.email, wanted=session.get(SESSION_TENANT, ""), request_id=KNOWN_AS)
 
 
 def _cors(headers: dict[str, str]) -> list[tuple[bytes, bytes]]:
@@ -211,7 +213,9 @@ def _problem(status: int, detail: str) -> dict[str, Any]:
         "title": title,
         "status": status,
         "detail": detail,
+        "instance": ADDRESS,
         "code": code,
+        "request_id": KNOWN_AS,
         "fix": {"text": fix},
     }
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db.models import Count, Q, QuerySet
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema, extend_schema_serializer
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -168,6 +168,7 @@ class ProofOut(serializers.Serializer[Any]):
     checked_at = serializers.DateTimeField()
 
 
+@extend_schema_serializer(many=False)
 class Proofs(Whole):
     items = ProofOut(many=True)
 

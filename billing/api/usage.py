@@ -5,7 +5,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from django.db.models import QuerySet
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_serializer
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 from rest_framework.mixins import ListModelMixin
@@ -36,6 +36,7 @@ class DayOut(serializers.Serializer[Any]):
     amount = MoneyOut()
 
 
+@extend_schema_serializer(many=False)
 class UsageOut(serializers.Serializer[Any]):
     """Usage day by day in the tenant's time zone; `total` is rounded once."""
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from drf_spectacular.utils import extend_schema_serializer
 from rest_framework import serializers
 
 from broker.domain.placement.topology import ASKED
@@ -325,6 +326,7 @@ class Connections(Whole):
     items = ConnectionOut(many=True)
 
 
+@extend_schema_serializer(many=False)
 class EventPage(serializers.Serializer[Any]):
     items = EventOut(many=True)
     next_cursor = serializers.CharField(allow_null=True)

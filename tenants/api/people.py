@@ -18,6 +18,7 @@ from tenants.api.serializers import (
     MemberOut,
     RoleChange,
     RoleOut,
+    RolePage,
     ServiceAccountOut,
     ServiceAccountWanted,
 )
@@ -172,7 +173,7 @@ class Roles(TenantViewSet):
     filter_backends = []
     actions_needed = {"list": "tenant.read"}
 
-    @extend_schema(responses=RoleOut(many=True))
+    @extend_schema(responses=RolePage)
     def list(self, request: Request) -> Response:
         """Return every role."""
         rows = [{"role": role, "actions": sorted(ALLOWED[role])} for role in Role]

@@ -3,6 +3,7 @@
 from datetime import datetime
 from typing import Any
 
+from drf_spectacular.utils import extend_schema_serializer
 from rest_framework import serializers
 
 from tenants.api.fields import Name, Strict
@@ -235,6 +236,13 @@ class RoleOut(serializers.Serializer[Any]):
 
     def get_in_words(self, row: Any) -> str:
         return IN_WORDS[Role(row["role"])]
+
+
+@extend_schema_serializer(many=False)  # one page, though an action called `list` answers it
+class RolePage(serializers.Serializer[Any]):
+    items = RoleOut(many=True)
+    next_cursor = serializers.CharField(allow_null=True)
+    total_estimate = serializers.IntegerField()
 
 
 class GrantOut(serializers.Serializer[Any]):

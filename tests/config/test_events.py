@@ -23,6 +23,7 @@ from broker.services.leases import ending
 from broker.services.leases.request import Wanted, request
 from config import events as stream
 from config.events import Stream
+from config.openapi import PROBLEM
 from deploy.embedded.roles import WEB
 from ports import clock, doorbell
 from tenants.domain.roles import Role
@@ -358,6 +359,7 @@ def test_nobody_unknown_is_let_in(kestrel: Home, headers: Headers, status: int) 
     said = json.loads(reader.text)
     assert (said["status"], said["code"]) == (401, "not-authenticated")
     assert said["fix"]["text"]
+    assert set(PROBLEM["required"]) <= set(said)
 
 
 def test_a_token_for_something_else_may_not_listen(kestrel: Home) -> None:

@@ -1,0 +1,36 @@
+"""What the API answers has the shape that its description promises, list by list and thing by thing."""
+
+import json
+import re
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from config.openapi import document
+from tests.architecture import routes
+from tests.architecture.knocks import Knock, Visitors, rows, with_own
+
+pytestmark = pytest.mark.django_db
+
+
+def promised(described: Any, route: str) -> Any:
+    """Return the schema of what a GET of this route answers."""
+    paths = {re.sub(r"{\w+}", "{id}", address): item for address, item in described["paths"].items()}
+    content = paths["/" + routes.PLACE.sub("{id}", route)]["get"]["responses"]["200"]["content"]
+    return content["application/json"]["schema"] | {"components": described["components"]}
+
+
+@pytest.mark.parametrize(("kind", "visitor"), [("api", "owner"), ("shared", "owner"), ("fleet", "staff")])
+def test_every_get_answers_in_the_shape_that_is_described(settings: Any, kind: str, visitor: str) -> None:
+    settings.OPERATORS_NEED_MFA = False
+    who, described, wrong = Visitors(), json.loads(document()), {}
+    looked = [(route, row) for route, row in rows(kind) if "GET" in row.methods]
+    for route, row in looked:
+        knock = Knock(who, row, visitor, "GET", with_own(who, route, row))
+        knock.expect(knock.status == 200, why="it shall be looked at")
+        validator = Draft202012Validator(promised(described, route))
+        if errors := [error.message[:200] for error in validator.iter_errors(json.loads(knock.content))]:
+            wrong[route] = errors
+    assert looked
+    assert wrong == {}
