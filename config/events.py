@@ -119,11 +119,23 @@ class Stream:
 
 # What the other answers of the API say of the same: code, title, what to do next (config/problems.py).
 PROBLEMS = {
-    400: ("invalid", "A value cannot be used", "Send the id of the last event you have, or none to start now."),
-    401: ("not-authenticated", "This credential does not work", "Make a new token on the page Tokens, or sign in."),
+    400: (
+        "invalid",
+        "A value cannot be used",
+        "Send the id of the last event you have, or none to start now.",
+    ),
+    401: (
+        "not-authenticated",
+        "This credential does not work",
+        "Make a new token on the page Tokens, or sign in.",
+    ),
     403: ("policy-denied", "Your role does not allow this", "Make a token with the scope leases:read."),
     404: ("not-found", "There is no such thing here", "Ask the web address for anything but live events."),
-    503: ("busy", "No room or no database for live events", "Wait a minute, then send the same Last-Event-ID."),
+    503: (
+        "busy",
+        "No room or no database for live events",
+        "Wait a minute, then send the same Last-Event-ID.",
+    ),
 }
 STREAM = [
     (b"content-type", b"text/event-stream"),

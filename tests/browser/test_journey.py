@@ -113,7 +113,9 @@ def again(request: Request) -> bool:
     return request.headers.get("hx-request") == "true"
 
 
-def test_what_changed_before_the_page_listened_is_asked_for_at_once(portal: Portal, chromium: Browser) -> None:
+def test_what_changed_before_the_page_listened_is_asked_for_at_once(
+    portal: Portal, chromium: Browser
+) -> None:
     with portal.context(chromium) as context:
         page = context.new_page()
         with page.expect_request(again, timeout=SOON / 2):  # sooner than the page asks by itself
