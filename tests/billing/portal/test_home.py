@@ -23,6 +23,16 @@ def test_a_new_tenant_is_shown_what_to_do_first(desk: Desk) -> None:
     assert "Nothing runs in Kestrel, and nothing is charged." in page
 
 
+def test_one_button_of_a_page_stands_out_also_where_nothing_runs_yet(desk: Desk) -> None:
+    for address in ("/", "/leases/", "/queue/"):
+        assert desk.get(address).content.decode().count('class="btn p"') <= 1, address
+    lease = desk.life.lease(desk.owner, offering())
+    assert desk.get("/").content.decode().count('class="btn p"') == 1
+    desk.life.release(lease)
+    desk.life.run(60)
+    assert desk.get("/").content.decode().count('class="btn p"') == 1
+
+
 def test_a_running_lease_shows_its_price_its_cost_so_far_and_when_it_stops(desk: Desk) -> None:
     lease = desk.life.lease(desk.owner, offering("3g.40gb"), name="fold", max_duration_s=4 * 3600)
     desk.life.run(3600)
