@@ -58,6 +58,21 @@ def test_a_refusal_is_not_kept_so_the_key_may_be_tried_again(delta: World) -> No
 
 
 @pytest.mark.django_db
+def test_an_effect_whose_answer_cannot_be_kept_is_undone(
+    delta: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lost(*args: object, **kwargs: object) -> None:
+        raise RuntimeError("the answer is lost on its way")
+
+    body = {"name": "lab", "parent": delta.root.pk}
+    with monkeypatch.context() as broken:
+        broken.setattr(answers, "keep", lost)
+        assert Api(delta.token()).ask("POST", "projects", body, Idempotency_Key="k1").status_code == 500
+    with walls.as_tenant(delta.tenant.pk):
+        assert not Project.objects.filter(name="lab").exists()
+
+
+@pytest.mark.django_db
 def test_a_replayed_answer_does_not_show_the_secret_again(delta: World) -> None:
     body = {"name": "ci", "scopes": ["leases:read"], "expires_at": "2026-12-24T12:00:00Z"}
     api = Api(delta.token())
