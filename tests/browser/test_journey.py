@@ -122,6 +122,24 @@ def test_what_changed_before_the_page_listened_is_asked_for_at_once(
             page.goto(f"/leases/{portal.leases['fold']}/")
 
 
+def test_the_catalogue_counts_anew_while_one_looks(portal: Portal, chromium: Browser) -> None:
+    with portal.context(chromium) as context:
+        page, other = context.new_page(), context.new_page()
+        page.goto("/catalogue/")
+        free = page.locator("#offers tr", has_text="1g.10gb").first.locator(".state")
+        before = free.inner_text()
+        page.locator("#offers .btn").first.focus()
+        here = page.evaluate("document.activeElement.id")
+        other.goto("/launch/")
+        other.check("input[aria-label^='H100 1g.10gb']")
+        other.fill("#name", "beside-the-catalogue")
+        other.locator("#rail .btn.xl").click()
+        expect(free).not_to_have_text(before, timeout=SOON)
+        assert page.evaluate("document.activeElement.id") == here
+        other.get_by_role("button", name="Release", exact=True).click()
+        other.get_by_role("button", name=re.compile("Release|Leave")).last.click()
+
+
 def test_costs_grow_while_one_looks(portal: Portal, chromium: Browser) -> None:
     with portal.context(chromium) as context:
         page = context.new_page()
