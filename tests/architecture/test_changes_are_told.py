@@ -1,5 +1,6 @@
 """Every change that the API can make is in the audit trail, with who made it and the request it came by."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from tests.architecture.matrix import ROWS, Row
 from tests.tenants import people
 
 pytestmark = pytest.mark.django_db
+ROOT = Path(__file__).resolve().parents[2]
 
 # Where the matrix has no body, or one that changes nothing.
 BODIES: dict[str, dict[str, Any]] = {
@@ -57,4 +59,6 @@ def test_every_change_over_the_api_is_told_with_who_made_it() -> None:
 
 
 def test_what_is_told_elsewhere_is_still_there() -> None:
+    for route, file in ELSEWHERE.items():
+        assert f'.{route.rpartition("/")[2]}"' in (ROOT / file).read_text()
     assert set(ELSEWHERE) | set(BODIES) <= set(ROWS)

@@ -38,6 +38,8 @@ def test_from_signing_in_to_the_explained_line(portal: Portal, chromium: Browser
         page.get_by_role("button", name="Extend", exact=True).click()
         page.get_by_role("button", name="Extend 2 h").click()
         expect(page.locator("#news")).to_contain_text("is extended by 2 h")
+        page.wait_for_timeout(1500)  # by now it listens, and has asked for itself anew
+        assert "is extended by 2 h" in page.locator("#news").inner_text()
         assert page.url == address
 
         page.get_by_role("button", name="Release", exact=True).click()

@@ -1,4 +1,4 @@
-"""The product serves nobody under a login that no wall binds: one that owns the tables, or may do everything."""
+"""Web is never ready under a login that no wall binds: one that owns the tables, or may do everything."""
 
 from contextlib import closing
 

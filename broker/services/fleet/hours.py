@@ -30,7 +30,7 @@ WITH ended AS (
   SELECT id FROM broker_allocation WHERE released_at > to_timestamp(%(since)s)
    UNION
   SELECT a.id FROM ended JOIN broker_allocation a USING (lease_id, generation) WHERE a.released_at IS NULL)
-SELECT a.gpu_id, a.isolation, lower(a.placement), upper(a.placement) - lower(a.placement), a.profile,
+SELECT a.gpu_id, a.lease_id, a.isolation, lower(a.placement), upper(a.placement) - lower(a.placement), a.profile,
        o.price_class, extract(epoch FROM a.held_at)::float8,
        least(coalesce(floor(extract(epoch FROM a.released_at))::bigint, %(until)s), %(until)s),
        coalesce(ended.since, CASE WHEN runs.now THEN extract(epoch FROM l.at)::bigint END, %(until)s),
@@ -119,22 +119,22 @@ def _state(held: Iterable[Held], at: int) -> CardState:
 
 def _held(cards: Sequence[Card], start: int, end: int) -> dict[str, list[Held]]:
     """Return what lay on each card in the window. A place read twice, held and as it ended since, counts once."""
-    found: dict[str, dict[tuple[int, float], Held]] = {card.id: {} for card in cards}
+    found: dict[str, dict[tuple[str, int, float], Held]] = {card.id: {} for card in cards}
     models = {card.id: card.model for card in cards}
     with connection.cursor() as cursor:
         cursor.execute(ENDED, {"since": start, "until": end})
-        for gpu, isolation, at, size, name, price_class, held_s, until, *sold in cursor.fetchall():
+        for gpu, lease, isolation, at, size, name, price_class, held_s, until, *sold in cursor.fetchall():
             profile, since = shape(models[gpu], name, isolation), max(int(held_s), start)
             sold_s = max(0, min(until, sold[1]) - max(since, sold[0]))
-            found[gpu][at, held_s] = _lying(profile, at, size, since, until, sold_s, price_class)
+            found[gpu][lease, at, held_s] = _lying(profile, at, size, since, until, sold_s, price_class)
     for card in cards:
         ended = found[card.id]
         for s in card.slices:
-            if (s.start, s.held_s) not in ended:
+            if (which := (s.lease, s.start, s.held_s)) not in ended:
                 profile = shape(card.model, s.profile, card.state.isolation or "")
                 since = min(max(int(s.held_s), start), end)
                 sold_s = 0 if s.sold_s is None else max(0, end - max(since, s.sold_s))
-                ended[s.start, s.held_s] = _lying(profile, s.start, s.size, since, end, sold_s, s.price_class)
+                ended[which] = _lying(profile, s.start, s.size, since, end, sold_s, s.price_class)
     return {gpu: list(lying.values()) for gpu, lying in found.items()}
 
 
