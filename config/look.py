@@ -136,7 +136,6 @@ OPS_NAV: Plan = (
         (
             ("tenants", "Tenants", "building"),
             ("ops-queue", "Queue", "hourglass"),
-            ("ops-ledger", "Ledger", "scale"),
             ("ops-system", "System", "settings"),
         ),
     ),

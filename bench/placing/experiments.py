@@ -10,7 +10,6 @@ from bench.placing.drifting import drift
 from bench.placing.inflate import fill
 from bench.placing.online import Served, serve
 from bench.placing.policies import MOVING, Make, policies
-from bench.placing.warming import warmed
 from bench.placing.workloads import Arrival, Request
 
 FILLED = workloads.spread(workloads.OPENB_NODES)
@@ -43,9 +42,6 @@ def run(job: Job) -> tuple[Job, Results]:
     """Run one job; the two processes are handed these."""
     if job.what == "drift":
         return job, {(name, "time"): value for name, value in drift(job.mix, job.into, job.seed).items()}
-    if job.what == "warm":
-        arrivals, demand = coming(job)
-        return job, warmed(arrivals, SERVED, demand, job.seed)
     return job, inflate(job) if job.what == "inflate" else online(job)
 
 
@@ -76,16 +72,11 @@ def first_full(requests: list[Request]) -> list[Request]:
     return requests
 
 
-def coming(job: Job) -> tuple[list[Arrival], list[float]]:
-    """Return the requests of a job and the work that they are on average, by profile."""
+def online(job: Job) -> Results:
     arrivals = workloads.coming(
         job.mix, ARRIVALS, job.seed, lambda work: cards_for(work) / (job.load * len(SERVED))
     )
-    return arrivals, workloads.work([each.request for each in arrivals], arrivals[-1].at)
-
-
-def online(job: Job) -> Results:
-    arrivals, demand = coming(job)
+    demand = workloads.work([each.request for each in arrivals], arrivals[-1].at)
     makes = policies(demand, job.seed)
     found = served(makes, makes, arrivals, count_cards=job.load < 0.8)
     asked = sum(weight * each for weight, each in zip(WEIGHTS, demand, strict=True))

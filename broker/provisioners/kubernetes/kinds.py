@@ -55,8 +55,6 @@ JOB = Kind("batch/v1", "Job", "jobs")
 EVENT = Kind("v1", "Event", "events")
 CLAIM = Kind("v1", "PersistentVolumeClaim", "persistentvolumeclaims")
 NODE_LEASE = Kind("coordination.k8s.io/v1", "Lease", "leases")
-RESOURCE_CLAIM = Kind("resource.k8s.io/v1", "ResourceClaim", "resourceclaims")
-RESOURCE_SLICE = Kind("resource.k8s.io/v1", "ResourceSlice", "resourceslices", namespaced=False)
 
 KINDS: tuple[Kind, ...] = (
     NAMESPACE,
@@ -96,9 +94,9 @@ KINDS: tuple[Kind, ...] = (
         "validatingadmissionpolicybindings",
         namespaced=False,
     ),
-    RESOURCE_CLAIM,
+    Kind("resource.k8s.io/v1", "ResourceClaim", "resourceclaims"),
     Kind("resource.k8s.io/v1", "ResourceClaimTemplate", "resourceclaimtemplates"),
-    RESOURCE_SLICE,
+    Kind("resource.k8s.io/v1", "ResourceSlice", "resourceslices", namespaced=False),
     Kind("resource.k8s.io/v1", "DeviceClass", "deviceclasses", namespaced=False),
 )
 BY_NAME = {(kind.api_version, kind.name): kind for kind in KINDS}

@@ -26,7 +26,6 @@ class Kind(StrEnum):
     CLUSTER = "cluster"
     FROZEN = "frozen"
     ORPHANS = "orphans"
-    PLAN = "plan"
 
 
 @dataclass(frozen=True, slots=True)
