@@ -21,7 +21,7 @@ from tenants.portal.doors import SESSION_PROJECT
 from tenants.services import tenants
 from tenants.services.actors import Actor
 from tenants.services.walls import as_tenant
-from tests.world import NOW, Home, Life, alive, fleet, home
+from tests.world import NOW, Home, Life, alive, fleet, home, offering
 
 EURO = 10**9
 
@@ -68,6 +68,14 @@ def at_desk(life: Life, owner: Home, user: User) -> Desk:
     desk = Desk(life, owner, user)
     desk.client.force_login(user, backend="django.contrib.auth.backends.ModelBackend")
     return desk
+
+
+def ran(desk: Desk, profile: str, seconds: int, **wanted: Any) -> None:
+    """Let a lease be active for so long, and end."""
+    lease = desk.life.lease(desk.owner, offering(profile), max_duration_s=20 * 86_400, **wanted)
+    desk.life.run(seconds)
+    desk.life.release(lease)
+    desk.life.run(5)
 
 
 def words(answer: HttpResponse) -> str:

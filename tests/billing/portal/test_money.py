@@ -10,17 +10,10 @@ from billing.models import Invoice
 from billing.services import closing, drafts, rating
 from tenants.domain.roles import Role
 from tenants.services.walls import as_tenant
-from tests.billing.portal.desks import Desk
+from tests.billing.portal.desks import Desk, ran
 from tests.world import offering
 
 pytestmark = pytest.mark.django_db
-
-
-def ran(desk: Desk, profile: str, seconds: int, **wanted: object) -> None:
-    lease = desk.life.lease(desk.owner, offering(profile), max_duration_s=20 * 86_400, **wanted)
-    desk.life.run(seconds)
-    desk.life.release(lease)
-    desk.life.run(5)
 
 
 def charged(desk: Desk) -> Invoice:

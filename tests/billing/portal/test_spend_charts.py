@@ -1,0 +1,89 @@
+"""What the spend page draws is what was spent: columns and lines measured on the chart's own grid."""
+
+import re
+from xml.etree.ElementTree import Element, fromstring
+
+import pytest
+
+from tests.billing.portal.desks import Desk, ran
+
+pytestmark = pytest.mark.django_db
+
+SEAM = 0.6  # that a column leaves to what stands on it
+
+
+def drawn(desk: Desk, path: str, name: str) -> Element:
+    """Return the picture of this class that a page shows."""
+    found = re.search(rf'<svg class="{name}".*?</svg>', desk.get(path).content.decode(), re.DOTALL)
+    assert found, f"{path} draws no {name}"
+    return fromstring(found.group())
+
+
+def grid(chart: Element) -> list[tuple[float, float]]:
+    """Return how many euros each line of the grid says it is, and at which height it is drawn."""
+    says = [float((word.text or "").removeprefix("€")) for word in chart.findall("text[@class='end']")]
+    drawn_at = [float(re.split("[ H]", line.attrib["d"])[1]) for line in chart.findall("path[@class='gl']")]
+    return list(zip(says, drawn_at, strict=True))
+
+
+def euros(chart: Element, length: float) -> float:
+    """Return what a length upwards stands for."""
+    (low, bottom), *_, (high, top) = grid(chart)
+    return round(length * (high - low) / (bottom - top), 1)
+
+
+def columns(chart: Element) -> dict[float, list[tuple[str, float]]]:
+    """Return, from left to right, what stands at each place: its series and its euros, the lowest first."""
+    found: dict[float, list[tuple[str, float]]] = {}
+    for bar in chart.findall("rect"):
+        height = float(bar.attrib["height"]) + SEAM
+        found.setdefault(float(bar.attrib["x"]), []).append((bar.attrib["class"], euros(chart, height)))
+    return found
+
+
+@pytest.fixture
+def november(desk: Desk) -> Desk:
+    """Three days with something to pay, the last with two offerings; it is the 21st."""
+    for day, profiles in ((2, ["1g.10gb"]), (4, ["2g.20gb"]), (17, ["1g.10gb", "3g.40gb"])):
+        desk.life.clock.at = desk.life.now.replace(day=day, hour=8)
+        for profile in profiles:
+            ran(desk, profile, 3600)
+    desk.life.clock.at = desk.life.now.replace(day=21, hour=8)
+    return desk
+
+
+def test_each_day_is_a_column_of_what_it_cost_stacked_by_offering(november: Desk) -> None:
+    chart = drawn(november, "/spend/", "chart")
+    stacks = columns(chart)
+    # By what they came to in all: 3g.40gb, then 1g.10gb and 2g.20gb, a colour each.
+    assert [[amount for _, amount in stack] for stack in stacks.values()] == [[1], [2], [3, 1]]
+    (one,), (two,), both = [[series for series, _ in stack] for stack in stacks.values()]
+    assert both[1] == one
+    assert len({one, two, both[0]}) == 3
+    first, second, third = stacks
+    assert round((third - first) / (second - first), 1) == 7.5  # the 17th and the 4th, from the 2nd
+    assert chart.attrib["aria-label"] == "Spend per day, stacked by offering"
+
+
+@pytest.mark.parametrize(("step", "heights"), [("week", [3, 4]), ("month", [7])])
+def test_weeks_and_months_are_columns_too(november: Desk, step: str, heights: list[float]) -> None:
+    stacks = columns(drawn(november, f"/spend/?by={step}", "chart")).values()
+    assert [sum(amount for _, amount in stack) for stack in stacks] == heights
+
+
+def test_the_months_total_climbs_to_what_was_spent_below_what_last_month_came_to(desk: Desk) -> None:
+    desk.life.clock.at = desk.life.now.replace(month=10, day=2, hour=8)
+    ran(desk, "3g.40gb", 3600)
+    for day, profile in ((2, "1g.10gb"), (4, "1g.10gb")):
+        desk.life.clock.at = desk.life.now.replace(month=11, day=day, hour=8)
+        ran(desk, profile, 3600)
+    chart = drawn(desk, "/spend/", "chart slim")
+    bottom = grid(chart)[0][1]
+    line = chart.find("polyline[@class='ln']")
+    limit = chart.find("path[@class='lim']")
+    assert line is not None
+    assert limit is not None
+    climb = [bottom - float(pair.split(",")[1]) for pair in line.attrib["points"].split()]
+    assert [euros(chart, height) for height in climb] == [0, 0, 1, 1, 2]
+    assert euros(chart, bottom - float(re.split("[ H]", limit.attrib["d"])[1])) == 3
+    assert "October in all" in [word.text for word in chart.findall("text")]
