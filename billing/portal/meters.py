@@ -108,6 +108,12 @@ def changed(present: int, past: int) -> str:
     return f"{'+' if present >= past else MINUS}{tenths // 10}.{tenths % 10} %"
 
 
+def against(present: int, past: int, what: str) -> str:
+    """Say how an amount stands to that of `what`; nothing without one to compare with."""
+    change = changed(present, past)
+    return f"{change} {'that of' if '×' in change else 'on'} {what}" if change else ""
+
+
 def spent(scope: Scope, *, now: datetime) -> int:
     """Return what the projects spent this month, in minor units."""
     if "spent" not in scope.known:

@@ -75,6 +75,9 @@ def spend(request: PageRequest) -> HttpResponse:
         "told": told,
         "rows": [Row.of(each, told, before) for each in told.groups],
         "change": meters.changed(told.minor, before.minor),
+        "compared": meters.against(
+            told.minor, before.minor, f"the same days of {words(past, tenant.time_zone)}"
+        ),
         "before": before,
         "label": label,
         "month": words(month, tenant.time_zone),

@@ -14,7 +14,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from billing.domain.money import Money
-from billing.portal.meters import changed
+from billing.portal.meters import against
 from billing.portal.ops.frame import Frame, age, count, frame
 from billing.portal.ops.panel import described
 from billing.services import earnings, prices
@@ -129,13 +129,11 @@ def _revenue(request: OpsRequest) -> dict[str, Any]:
     earned, a_week_ago = earnings.over((today, request.now), (today - WEEK, request.now - WEEK))
     exact, before = (each.get(settings.CURRENCY, 0) for each in (earned, a_week_ago))
     rest = [Money.of_exact(e, code) for code, e in sorted(earned.items()) if code != settings.CURRENCY]
-    change, day = changed(exact, before), f"last {request.now:%A}"
+    day = f"last {request.now:%A}"
     return {
         "today": Money.of_exact(exact, settings.CURRENCY),
         "others": rest,
-        "note": f"{change} {'of' if '×' in change else 'on'} {day}, same hours"
-        if change
-        else f"no revenue {day}",
+        "note": against(exact, before, f"{day}, same hours") or f"no revenue {day}",
     }
 
 

@@ -93,6 +93,14 @@ def test_spend_compares_with_the_same_days_of_last_month(desk: Desk) -> None:
     assert "October in all" in page
 
 
+def test_many_times_as_much_as_last_month_is_told_as_a_multiple(desk: Desk) -> None:
+    desk.life.clock.at = desk.life.now.replace(month=10, day=2)
+    ran(desk, "1g.10gb", 3600)
+    desk.life.clock.at = desk.life.now.replace(month=11, day=3, hour=8)
+    ran(desk, "3g.40gb", 4 * 3600)
+    assert "12 × that of the same days of October" in desk.read("/spend/")
+
+
 def test_spend_is_filtered_by_class_and_past_months_stay_to_be_seen(desk: Desk) -> None:
     desk.life.clock.at = desk.life.now.replace(month=10, day=2)
     ran(desk, "3g.40gb", 3600)
