@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
-from billing.domain.money import MINUS, exponent_of, half_up, to_minor
+from billing.domain.money import MINUS, exponent_of, half_up
 from billing.domain.money import shown as written
 from billing.domain.periods import Period, month_of
 from billing.portal.pages import PageRequest, Scope
@@ -119,7 +119,7 @@ def spent(scope: Scope, *, now: datetime) -> int:
     if "spent" not in scope.known:
         present = month_of(scope.tenant.time_zone, now)
         scope.known["spent"] = spend.between(scope.tenant, present.start, now, scope.ids)
-    return to_minor(scope.known["spent"], exponent_of(scope.tenant.currency))
+    return int(scope.known["spent"])
 
 
 def burning(scope: Scope, *, now: datetime) -> int:
@@ -135,7 +135,7 @@ def month(request: PageRequest, bars: Sequence[Bar]) -> Month:
     present = month_of(tenant.time_zone, now)
     past = month_of(tenant.time_zone, present.start - HOUR)
     here = now.astimezone(ZoneInfo(tenant.time_zone))
-    places, ids = exponent_of(tenant.currency), request.scope.ids
+    ids = request.scope.ids
     # Beside what burns here stands a ceiling of here: the use of one from above is mostly what others burn.
     own = [bar for bar in bars if bar.set_on == request.project.pk]
     ceiling = next((bar for bar in own if bar.kind == QuotaKind.BURN), None)
@@ -146,9 +146,7 @@ def month(request: PageRequest, bars: Sequence[Bar]) -> Month:
         day=here.day,
         days=(present.end - present.start + DAY / 2) // DAY,
         spent=spent(request.scope, now=now),
-        before=to_minor(
-            spend.between(tenant, past.start, same_stretch(past, now - present.start), ids), places
-        ),
+        before=spend.between(tenant, past.start, same_stretch(past, now - present.start), ids),
         burn=burn,
         held=max(ceiling.used - burn, 0) if ceiling else 0,
         ceiling=ceiling.limit if ceiling else None,

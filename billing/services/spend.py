@@ -20,7 +20,6 @@ from tenants.models import Tenant
 GROUPS = ("offering", "project", "lease")
 BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 SECONDS = "extract(epoch FROM e - s)::bigint"
-TOTAL = f"SELECT coalesce(sum({SECONDS} * quantity * nano), 0)::numeric(38) FROM mine"
 BY_LEASE = f"""
 SELECT m.lease_id, t.currency, sum({SECONDS})::bigint, sum({SECONDS} * quantity)::bigint,
        sum({SECONDS} * quantity * nano)::numeric(38), max(e)
@@ -98,14 +97,16 @@ class Line:
 
 
 def between(tenant: Tenant, since: datetime, until: datetime, projects: Iterable[str] | None = None) -> int:
-    """Return what projects of the tenant (all, unless named) spent in [since, until), exact."""
-    return int(_ask(TOTAL, since=since, until=until, projects=projects)[0][0])
+    """Return what projects of the tenant (all, unless named) spent in [since, until), in minor units.
+
+    Every line is rounded as the invoice rounds it, so that the sum is the invoice's to the cent.
+    """
+    places = exponent_of(tenant.currency)
+    return sum(to_minor(line.exact_num, places) for line in by_line(since, until, projects))
 
 
-def by_line(
-    tenant: Tenant, since: datetime, until: datetime, projects: Iterable[str] | None = None
-) -> list[Line]:
-    """Return what was used in [since, until) as the invoice groups it, so that rounding can be the same."""
+def by_line(since: datetime, until: datetime, projects: Iterable[str] | None = None) -> list[Line]:
+    """Return what was used in [since, until) as the invoice groups it, exact."""
     return lines([since, until], until=until, projects=projects)
 
 

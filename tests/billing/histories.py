@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
 from billing.models import BillingPeriod, Invoice, InvoiceLine, PriceVersion, RatedCharge
-from billing.services import prices
+from billing.services import prices, spend
 from broker.domain.states import LeaseState
 from broker.models import GpuModel, Lease, Offering, OfferingState, Transition
 from tenants.models import Project, Tenant
@@ -128,6 +128,11 @@ def lived(
             )
         Transition.objects.bulk_create(rows)
     return lease
+
+
+def exactly(since: datetime, until: datetime, projects: Iterable[str] | None = None) -> int:
+    """Return what whoever's wall is up spent in [since, until), before anything is rounded."""
+    return sum(line.exact_num for line in spend.by_line(since, until, projects))
 
 
 def ran(project: Project, offering: Offering, start: datetime, seconds: int, *, quantity: int = 1) -> Lease:

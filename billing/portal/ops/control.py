@@ -133,7 +133,7 @@ def _revenue(request: OpsRequest) -> dict[str, Any]:
     return {
         "today": Money.of_exact(exact, settings.CURRENCY),
         "others": rest,
-        "note": against(exact, before, f"{day}, same hours") or f"no revenue {day}",
+        "note": against(exact, before, f"{day} by now") or f"no revenue {day}",
     }
 
 

@@ -6,6 +6,7 @@ from io import StringIO
 
 import pytest
 
+from billing.domain.money import shown
 from billing.models import Invoice
 from billing.services import closing, drafts, rating
 from tenants.domain.roles import Role
@@ -34,6 +35,17 @@ def test_spend_equals_the_draft_invoice_to_the_cent(desk: Desk) -> None:
         assert told.minor == draft.total
         assert sum(row.minor for row in told.groups) == draft.total
     assert "all of it, to the cent" in desk.read("/spend/")
+
+
+def test_the_frame_and_home_say_the_same_as_spend_to_the_cent(desk: Desk) -> None:
+    for profile in ("1g.10gb", "2g.20gb", "3g.40gb", "card"):
+        ran(desk, profile, 5)  # 0.14, 0.28, 0.42 and 0.97 cents: each line is rounded on its own
+    desk.life.lease(desk.owner, offering("card"), quantity=2, max_duration_s=9 * 3600)
+    desk.life.run(1234)
+    spend = desk.get("/spend/").context["told"].minor
+    for path in ("/spend/", "/"):
+        assert f"Spent in November {shown(spend, 'EUR')}" in desk.read(path)
+    assert desk.get("/").context["month"].spent == spend
 
 
 def test_spend_of_a_part_stands_beside_no_invoice_of_the_whole(desk: Desk) -> None:

@@ -12,7 +12,7 @@ from billing.services import earnings, rating, spend
 from broker.domain.states import Condition
 from broker.models import Cluster, Lease
 from tenants.services.walls import as_staff, as_tenant
-from tests.billing.histories import EURO, HOUR, LONG_AGO, at, customer, reprice, runs, sold
+from tests.billing.histories import EURO, HOUR, LONG_AGO, at, customer, exactly, reprice, runs, sold
 from tests.world import Home, Life, alive, fleet, fresh, home, offering
 
 pytestmark = pytest.mark.django_db
@@ -111,7 +111,7 @@ def test_many_leases_in_any_standing_cost_what_their_end_would_charge(life: Life
         )
     before = {lease.pk: so_far(lease, life) for lease in leases}
     with as_tenant(kestrel.tenant.pk):
-        assert spend.between(kestrel.tenant, LONG_AGO, life.now) == sum(before.values())
+        assert exactly(LONG_AGO, life.now) == sum(before.values())
     assert {lease.pk: charged(lease, life) for lease in leases} == before
 
 
@@ -121,8 +121,8 @@ def test_a_lease_unheard_since_last_month_costs_nothing_this_month() -> None:
     changed(lost, conditions=UNHEARD, seen_at=at("2026-10-31 12:00:00"))
     month, now = at("2026-11-01 00:00:00"), at("2026-11-01 01:00:00")
     with as_tenant(tenant.pk):
-        assert spend.between(tenant, month, now) == HOUR * EURO
-        assert spend.between(tenant, LONG_AGO, now) == (24 + 37) * HOUR * EURO
+        assert exactly(month, now) == HOUR * EURO
+        assert exactly(LONG_AGO, now) == (24 + 37) * HOUR * EURO
         found = spend.costs([lost.pk, well.pk], now=now)
     assert (found[lost.pk].until, found[well.pk].until) == (at("2026-10-31 12:00:00"), now)
     assert fresh(lost).state == "active"

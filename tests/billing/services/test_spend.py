@@ -11,7 +11,7 @@ from billing.services import rating, spend
 from tenants.services import projects
 from tenants.services.actors import SYSTEM
 from tenants.services.walls import as_tenant
-from tests.billing.histories import EURO, HOUR, S, at, customer, lived, ran, reprice, runs, sold
+from tests.billing.histories import EURO, HOUR, S, at, customer, exactly, lived, ran, reprice, runs, sold
 
 pytestmark = pytest.mark.django_db
 NOW = at("2026-11-21 09:00:00")
@@ -26,7 +26,7 @@ def test_what_ran_and_what_runs_add_up_before_and_after_rating() -> None:
     sums = []
     for _ in range(2):
         with as_tenant(tenant.pk):
-            sums.append(spend.between(tenant, MONTH, NOW))
+            sums.append(exactly(MONTH, NOW))
         rating.rate(now=NOW)
     assert sums == [3 * HOUR * EURO] * 2
 
@@ -36,8 +36,8 @@ def test_only_seconds_inside_the_span_count() -> None:
     ran(project, sold(EURO), MONTH - timedelta(hours=1), 2 * HOUR)
     for _ in range(2):
         with as_tenant(tenant.pk):
-            assert spend.between(tenant, MONTH, NOW) == HOUR * EURO
-            assert spend.between(tenant, MONTH, MONTH + timedelta(seconds=10)) == 10 * EURO
+            assert exactly(MONTH, NOW) == HOUR * EURO
+            assert exactly(MONTH, MONTH + timedelta(seconds=10)) == 10 * EURO
         rating.rate(now=NOW)
 
 
@@ -50,8 +50,8 @@ def test_spend_of_projects_is_only_theirs() -> None:
     ran(child, offering, MONTH, 2 * HOUR)
     runs(child, offering, NOW - timedelta(seconds=1))
     with as_tenant(tenant.pk):
-        assert spend.between(tenant, MONTH, NOW, [child.pk]) == (2 * HOUR + 1) * EURO
-        assert spend.between(tenant, MONTH, NOW, []) == 0
+        assert exactly(MONTH, NOW, [child.pk]) == (2 * HOUR + 1) * EURO
+        assert exactly(MONTH, NOW, []) == 0
         assert spend.burning([child.pk], tenant, now=NOW) == EURO
         assert spend.burning([root.pk], tenant, now=NOW) == 0
 
@@ -61,7 +61,7 @@ def test_another_tenants_spend_is_not_seen() -> None:
     _, elsewhere = customer()
     runs(elsewhere, sold(EURO), MONTH)
     with as_tenant(tenant.pk):
-        assert spend.between(tenant, MONTH, NOW) == 0
+        assert exactly(MONTH, NOW) == 0
         assert spend.burning(None, tenant, now=NOW) == 0
 
 
@@ -151,6 +151,6 @@ def test_spend_by_line_is_what_the_draft_will_say() -> None:
     ran(project, offering, MONTH, HOUR)
     runs(project, offering, NOW - timedelta(seconds=30), quantity=2)
     with as_tenant(tenant.pk):
-        (line,) = spend.by_line(tenant, MONTH, NOW)
+        (line,) = spend.by_line(MONTH, NOW)
     assert (line.project, line.offering, line.nano_per_hour) == (project.pk, offering.pk, EURO)
     assert (line.unit_seconds, line.exact_num) == (HOUR + 60, (HOUR + 60) * EURO)
