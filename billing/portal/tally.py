@@ -79,7 +79,7 @@ def tally(request: PageRequest, lines: Iterable[Line], *, group: str) -> Tally:
     currency = request.tenant.currency
     exact: dict[tuple[str, str, int], tuple[int, int]] = {}
     for line in lines:
-        key = line.project, line.offering, line.nano_per_hour
+        key = line.project, line.offering, line.price_version
         seconds, num = exact.get(key, (0, 0))
         exact[key] = seconds + line.unit_seconds, num + line.exact_num
     sums: dict[str, tuple[int, int]] = {}

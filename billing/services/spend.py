@@ -35,7 +35,7 @@ SELECT d.number, m.{key}, sum(extract(epoch FROM least(m.e, d.e) - greatest(m.s,
  GROUP BY 1, 2 ORDER BY 1, 2
 """
 LINES = """
-SELECT d.number, m.project_id, m.offering_id, m.nano::bigint,
+SELECT d.number, m.project_id, m.offering_id, m.version,
        sum(extract(epoch FROM least(m.e, d.e) - greatest(m.s, d.s))::bigint * m.quantity)::bigint,
        sum(extract(epoch FROM least(m.e, d.e) - greatest(m.s, d.s))::bigint * m.quantity * m.nano)::numeric(38)
   FROM mine m
@@ -91,7 +91,7 @@ class Line:
     since: datetime  # the border its stretch began at
     project: str
     offering: str
-    nano_per_hour: int
+    price_version: int
     unit_seconds: int
     exact_num: int
 
@@ -119,8 +119,8 @@ def lines(
         LINES, since=begins[0], until=min(until, ends[-1]), projects=projects, begins=begins, ends=ends
     )
     return [
-        Line(begins[number - 1], project, offering, nano, unit_seconds, int(exact))
-        for number, project, offering, nano, unit_seconds, exact in rows
+        Line(begins[number - 1], project, offering, version, unit_seconds, int(exact))
+        for number, project, offering, version, unit_seconds, exact in rows
     ]
 
 

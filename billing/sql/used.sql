@@ -1,8 +1,8 @@
 -- What was used between two moments, to the second, as pieces of one price each: the charges there are, and at
 -- today's knowledge what is not charged yet, be it a stretch that still runs or one that has just ended.
 WITH charged AS (
-  SELECT c.lease_id, c.tenant_id, c.project_id, c.offering_id, c.s, c.e, div(c.exact_num, c.unit_seconds) AS nano,
-         c.unit_seconds / extract(epoch FROM c.e - c.s)::bigint AS quantity
+  SELECT c.lease_id, c.tenant_id, c.project_id, c.offering_id, c.price_version_id AS version, c.s, c.e,
+         div(c.exact_num, c.unit_seconds) AS nano, c.unit_seconds / extract(epoch FROM c.e - c.s)::bigint AS quantity
     FROM billing_ratedcharge c
    WHERE c.e > %(since)s AND c.s < %(until)s
      AND (%(leases)s::text[] IS NULL OR c.lease_id = ANY(%(leases)s::text[]))
@@ -43,18 +43,18 @@ WITH charged AS (
      AND NOT EXISTS (SELECT FROM billing_ratedcharge c
                       WHERE c.lease_id = ended.lease_id AND c.seq = ended.prev_seq)
 ), price AS MATERIALIZED (
-  SELECT t.id AS tenant_id, v.offering_id, v.nano_per_hour::numeric AS nano,
+  SELECT t.id AS tenant_id, v.offering_id, v.id AS version, v.nano_per_hour::numeric AS nano,
          lower(v.valid) AS since, coalesce(upper(v.valid), 'infinity') AS until
     FROM tenants_tenant t
     JOIN billing_ratecard card ON card.name = %(card)s
     JOIN billing_priceversion v ON v.rate_card_id = card.id AND v.currency = t.currency
    WHERE v.valid && tstzrange(%(since)s, %(until)s)
 ), used AS (
-  SELECT lease_id, tenant_id, project_id, offering_id, quantity, nano,
+  SELECT lease_id, tenant_id, project_id, offering_id, version, quantity, nano,
          greatest(s, %(since)s) AS s, least(e, %(until)s) AS e
     FROM charged
    UNION ALL
-  SELECT u.lease_id, u.tenant_id, u.project_id, u.offering_id, u.quantity, price.nano,
+  SELECT u.lease_id, u.tenant_id, u.project_id, u.offering_id, price.version, u.quantity, price.nano,
          greatest(u.s, price.since, %(since)s), least(u.e, price.until, %(until)s)
     FROM uncharged u
     JOIN price ON price.tenant_id = u.tenant_id AND price.offering_id = u.offering_id

@@ -11,7 +11,8 @@ from billing.models import Invoice
 from billing.services import closing, drafts, rating
 from tenants.domain.roles import Role
 from tenants.services.walls import as_tenant
-from tests.billing.portal.desks import Desk, ran
+from tests.billing.histories import reprice
+from tests.billing.portal.desks import EURO, Desk, ran
 from tests.world import offering
 
 pytestmark = pytest.mark.django_db
@@ -46,6 +47,16 @@ def test_the_frame_and_home_say_the_same_as_spend_to_the_cent(desk: Desk) -> Non
     for path in ("/spend/", "/"):
         assert f"Spent in November {shown(spend, 'EUR')}" in desk.read(path)
     assert desk.get("/").context["month"].spent == spend
+
+
+def test_a_price_renewed_as_it_was_is_rounded_on_its_own_as_on_the_invoice(desk: Desk) -> None:
+    what = offering("1g.10gb")
+    ran(desk, "1g.10gb", 10)  # 0.28 cents, which is nought
+    reprice(what, EURO, since=desk.life.now)
+    ran(desk, "1g.10gb", 10)  # and again, though both together would be one
+    ran(desk, "card", 3600)
+    running = desk.get("/spend/").context["told"].minor
+    assert charged(desk).total == running == desk.get("/spend/").context["told"].minor == 700
 
 
 def test_spend_of_a_part_stands_beside_no_invoice_of_the_whole(desk: Desk) -> None:
