@@ -88,6 +88,20 @@ def test_who_comes_again_is_the_same_person(asked: Asked) -> None:
     assert browser.session["_auth_user_id"] == User.objects.get().pk
 
 
+@pytest.mark.parametrize("vouched", [True, False])
+def test_an_address_that_is_somebodys_account_here_opens_nothing_of_theirs(
+    asked: Asked, monkeypatch: pytest.MonkeyPatch, vouched: bool
+) -> None:
+    ada = User.objects.create_user("ada@kestrel.example", "a long enough phrase 4711")
+    EmailAddress.objects.create(user=ada, email=ada.email, verified=True, primary=True)
+    monkeypatch.setitem(PERSON, "email_verified", vouched)
+    browser = Client()
+    come_back(browser)
+    assert "_auth_user_id" not in browser.session
+    assert not SocialAccount.objects.exists()
+    assert User.objects.get() == ada
+
+
 def test_a_person_who_cannot_be_kept_whole_is_not_kept(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise RuntimeError("broken off in the middle")

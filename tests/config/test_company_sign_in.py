@@ -4,6 +4,9 @@ import os
 import subprocess
 import sys
 
+import pytest
+from django.test import Client
+
 from tests.database import OwnDatabase
 
 CODE = """
@@ -40,3 +43,10 @@ def test_the_companys_sign_in_is_one_setting_away(own_database: OwnDatabase) -> 
         cwd=os.path.dirname(os.path.dirname(os.path.dirname(__file__))),
     )
     assert found.stdout.strip() == "fine", found.stderr[-2000:]
+
+
+@pytest.mark.django_db
+def test_without_the_setting_no_company_is_offered_or_answers() -> None:
+    assert b"Continue with a passkey" in (page := Client().get("/sign-in/").content)
+    assert page.count(b"Continue with") == 1
+    assert Client().post("/account/company/oidc/company/login/").status_code == 404
