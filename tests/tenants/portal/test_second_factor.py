@@ -9,6 +9,7 @@ from allauth.mfa.models import Authenticator
 from allauth.mfa.totp.internal.auth import format_hotp_value, hotp_value
 from django.core.cache import cache
 
+from tenants.models import User
 from tests.tenants.people import World
 from tests.tenants.portal.test_signing_in import PASSWORD, Stranger, sign_in, with_password
 
@@ -107,3 +108,13 @@ def test_without_a_password_first_no_code_is_asked_for_or_taken(delta: World, se
     browser = Stranger()
     assert browser.post(ASKED, {"code": code(secret, time.time())})["Location"].startswith("/sign-in/")
     assert not inside(browser)
+
+
+def test_an_app_a_key_and_spare_codes_are_offered(delta: World, secret: str) -> None:
+    browser = Stranger()
+    assert "Continue with a passkey" in browser.get("/sign-in/").content.decode()
+    browser.force_login(delta.owner)
+    page = browser.get(SECURITY).content.decode()
+    assert all(words in page for words in ("Stop using the app", "Add a passkey", "Make new codes"))
+    browser.force_login(User.objects.create_user("alone@example.org"))
+    assert "Set up the app" in browser.get(SECURITY).content.decode()

@@ -255,6 +255,13 @@ def test_guessing_passwords_is_stopped_and_the_owner_of_the_address_is_not_told_
     assert right.status_code != 302, "even the right password waits"
 
 
+def test_guessing_at_many_accounts_from_one_place_is_stopped_for_that_place(delta: World) -> None:
+    for n in range(10):
+        sign_in(Stranger(), f"nobody-{n}@delta.example.org", "guess")
+    assert sign_in(Stranger(), delta.owner.email).status_code != 302, "the guesser waits"
+    assert sign_in(Stranger(REMOTE_ADDR="192.0.2.7"), delta.owner.email).status_code == 302
+
+
 def test_an_inactive_person_does_not_come_in(delta: World) -> None:
     browser = Stranger()
     sign_in(browser, delta.owner.email)
