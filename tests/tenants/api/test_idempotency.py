@@ -87,6 +87,15 @@ def test_a_replayed_answer_does_not_show_the_secret_again(delta: World) -> None:
 
 
 @pytest.mark.django_db
+def test_a_replayed_invitation_does_not_show_its_link_again(delta: World) -> None:
+    api, body = Api(delta.token()), {"email": "new@example.org", "role": "viewer"}
+    first, again = (api.ask("POST", "invitations", body, Idempotency_Key="k1").json() for _ in range(2))
+    assert again == {**first, "url": None}
+    with walls.as_tenant(delta.tenant.pk):
+        assert first["url"] not in StoredAnswer.objects.get().body
+
+
+@pytest.mark.django_db
 @pytest.mark.parametrize("key", ["k" * 256, "schlüssel"])
 def test_an_unusable_key_is_refused(delta: World, key: str) -> None:
     answer = Api(delta.token()).ask(

@@ -150,6 +150,21 @@ def test_a_token_is_shown_once_and_works(delta: World, owner: Browser) -> None:
     assert world.Api(text).ask("GET", "users/me").status_code == 401
 
 
+def test_tokens_of_others_are_seen_and_ended_by_those_who_lead_only(delta: World, owner: Browser) -> None:
+    theirs = delta.token()
+    delta.token(Role.VIEWER, scopes=("leases:read",))
+    viewer = signed_in(delta.person(Role.VIEWER))
+    page = viewer.get("/tokens/").content.decode()
+    assert ("test viewer" in page, "test owner" in page) == (True, False)
+    with walls.as_tenant(delta.tenant.pk):
+        token = ApiToken.objects.get(user=delta.owner)
+    assert viewer.post(f"/tokens/{token.pk}/revoke/").status_code == 404
+    assert works(theirs)
+    page = owner.get("/tokens/").content.decode()
+    assert all(told in page for told in ("test viewer", "test owner", "leases:read", token.prefix))
+    assert page.count(">never<") == 1, "only one of the two was used"
+
+
 @pytest.mark.parametrize(
     "change", [{"scopes": []}, {"scopes": ["root"]}, {"days": "9999"}, {"name": ""}, {"name": "a\u202eb"}]
 )
