@@ -340,6 +340,22 @@ def test_every_change_is_in_the_audit_trail_with_its_actor(delta: World, api: Ap
     assert api.ask("GET", f"audit-events/{event['id']}").json() == event
 
 
+def test_a_change_is_told_with_what_it_was_before(delta: World, api: Api) -> None:
+    member = delta.membership(delta.person(Role.VIEWER))
+    api.ask("PATCH", f"members/{member.pk}", {"role": "member"}, If_Match="*")
+    api.ask("PATCH", f"service-accounts/{delta.machine().pk}", {"role": "viewer"}, If_Match="*")
+    api.ask("PATCH", f"projects/{delta.root.pk}", {"name": "New"}, If_Match="*")
+    api.ask("PATCH", f"tenants/{delta.tenant.pk}", {"name": "Newer"}, If_Match="*")
+    told = api.ask("GET", f"audit-events?actor={delta.owner.pk}").json()["items"]
+    assert {event["actor"]["label"] for event in told} == {delta.owner.email}
+    assert {e["action"]: (e["detail"]["before"], e["detail"].get("after")) for e in told} == {
+        "member.role": ("viewer", "member"),
+        "service_account.role": ("member", "viewer"),
+        "project.rename": ("Delta", None),  # its new name is the subject's
+        "tenant.change": ({"name": "Delta"}, {"name": "Newer"}),
+    }
+
+
 def test_the_audit_trail_cannot_be_rewritten(delta: World) -> None:
     from django.db import DatabaseError, transaction
 

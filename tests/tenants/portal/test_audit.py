@@ -1,8 +1,11 @@
 """The audit page: filters that are its address and its call, and values as people write them."""
 
+import csv
+import json
 import re
 from datetime import UTC, datetime, timedelta
 from html import unescape
+from io import StringIO
 
 import pytest
 from django.db import connection
@@ -133,6 +136,23 @@ def test_a_day_is_the_tenants_own_and_the_call_says_when_it_begins_and_ends(
     assert len(api.ask("GET", f"audit-events?{call}").json()["items"]) == 2
     for none in ("2026-13-40", "yesterday", "20261110", "٢٠٢٦-١١-١٠"):
         assert len(rows(owner.get(f"/audit/?day={none}").content.decode())) > 4
+
+
+def test_the_page_and_its_csv_tell_who_did_what_and_what_was_before(delta: World, owner: Browser) -> None:
+    viewer = delta.person(Role.VIEWER)
+    owner.post(f"/team/members/{delta.membership(viewer).pk}/role/", {"role": "member"})
+    note(delta, "x.other")
+    asked = f"?action=member.role&actor={delta.owner.pk}"
+    (row,) = rows(owner.get(f"/audit/{asked}").content.decode())
+    assert f"member.role {viewer.email} viewer → member {delta.owner.email}" in row
+    (kept,) = csv.DictReader(StringIO(owner.get(f"/audit.csv{asked}").content.decode()))
+    assert (kept["actor"], kept["action"], kept["subject"]) == (
+        delta.owner.email,
+        "member.role",
+        viewer.email,
+    )
+    assert json.loads(kept["detail"]) == {"project": "", "before": "viewer", "after": "member"}
+    assert kept["id"].startswith("aud_")
 
 
 @pytest.mark.parametrize("day", ["0001-01-01", "9999-12-31"])
