@@ -2,11 +2,12 @@
 
 import base64
 import json
+from datetime import timedelta
 
 import pytest
 
 from tests.tenants import people as world
-from tests.tenants.people import Api, World
+from tests.tenants.people import Api, World, moment
 
 pytestmark = pytest.mark.django_db
 
@@ -92,6 +93,19 @@ def test_filters_and_search_narrow_the_list(delta: World) -> None:
     assert len(walk(api, f"projects?parent={delta.root.pk}")) == 7
     assert walk(api, "projects?archived=true") == []
     assert walk(api, "projects?parent=prj_nothing") == []
+
+
+def test_what_has_ended_is_listed_apart_from_what_goes_on(delta: World) -> None:
+    api = Api(delta.token())
+    old, _ = delta.machine("old"), delta.machine("new")
+    api.ask("DELETE", f"service-accounts/{old.pk}", If_Match="*")
+    body = {"name": "spare", "scopes": ["leases:read"], "expires_at": (moment() + timedelta(1)).isoformat()}
+    spare = api.ask("POST", "tokens", body).json()["id"]
+    api.ask("DELETE", f"tokens/{spare}")
+    assert walk(api, "service-accounts?closed=true") == ["old"]
+    assert walk(api, "service-accounts?closed=false") == ["new"]
+    assert walk(api, "tokens?revoked=true") == ["spare"]
+    assert walk(api, "tokens?revoked=false") == ["test owner"]
 
 
 @pytest.mark.parametrize("value", ["yesterday", "2026-11-21", "2026-11-21T09:00:00", "2026-13-45T00:00:00Z"])

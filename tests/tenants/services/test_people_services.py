@@ -1,6 +1,7 @@
 """Verbs about people: what stays true when two hands move at once, and what is refused."""
 
 import threading
+import time
 from datetime import timedelta
 
 import pytest
@@ -93,7 +94,9 @@ def test_an_owner_of_a_project_alone_may_always_go(delta: World) -> None:
         assert not Member.objects.filter(user=user).exists()
 
 
-def test_two_owners_who_leave_at_once_leave_one(own_database: object) -> None:
+def test_two_owners_who_leave_at_once_leave_one(
+    own_database: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
     delta = people.make("Delta")
     second = people.User.objects.create_user("second@example.org")
     with walls.as_tenant(delta.tenant.pk):
@@ -101,6 +104,13 @@ def test_two_owners_who_leave_at_once_leave_one(own_database: object) -> None:
             tenant=delta.tenant, user=second, role=Role.OWNER, project=None, actor=SYSTEM, now=moment()
         )
     outcomes, ready = [], threading.Barrier(2)
+    record = members._record
+
+    def slowly(*args: object, **kwargs: object) -> None:
+        time.sleep(0.2)  # long enough that both have looked for another owner, if nothing holds one back
+        record(*args, **kwargs)
+
+    monkeypatch.setattr(members, "_record", slowly)
 
     def leave(user: object) -> None:
         try:
