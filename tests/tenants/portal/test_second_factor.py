@@ -118,3 +118,19 @@ def test_an_app_a_key_and_spare_codes_are_offered(delta: World, secret: str) -> 
     assert all(words in page for words in ("Stop using the app", "Add a passkey", "Make new codes"))
     browser.force_login(User.objects.create_user("alone@example.org"))
     assert "Set up the app" in browser.get(SECURITY).content.decode()
+
+
+def test_an_operator_works_with_a_second_factor_and_not_without(
+    delta: World, secret: str, watch: list[float], settings: Any
+) -> None:
+    settings.OPERATORS_NEED_MFA = True
+    User.objects.filter(pk=delta.owner.pk).update(is_staff=True)
+    watch[0] += 30
+    operator, bare = Stranger(), Stranger()
+    sign_in(operator, delta.owner.email)
+    operator.post(ASKED, {"code": code(secret, watch[0])})
+    bare.force_login(User.objects.create_user("bare@example.org", is_staff=True))
+    page, call = "/ops/tenants/", "/api/v1/ops/tenants"
+    assert [operator.get(page).status_code, operator.get(call).status_code] == [200, 200]
+    assert bare.get(page)["Location"] == SECURITY
+    assert bare.get(call).status_code == 404
