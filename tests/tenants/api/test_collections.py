@@ -163,6 +163,14 @@ def test_an_admin_cannot_make_or_unmake_owners(delta: World) -> None:
     assert invited.status_code == 403
 
 
+def test_an_admin_gives_no_machine_more_than_they_have(delta: World) -> None:
+    admin, robot = Api(delta.token(Role.ADMIN)), delta.machine()
+    made = admin.ask("POST", "service-accounts", {"name": "ci", "role": "owner"})
+    changed = admin.ask("PATCH", f"service-accounts/{robot.pk}", {"role": "owner"}, If_Match="*")
+    ended = admin.ask("DELETE", f"service-accounts/{delta.machine('top', Role.OWNER).pk}", If_Match="*")
+    assert [answer.status_code for answer in (made, changed, ended)] == [403, 403, 403]
+
+
 def test_a_role_on_a_project_reaches_its_subtree_only(delta: World) -> None:
     lab = delta.child("lab")
     below = delta.child("bench", lab)
@@ -348,6 +356,8 @@ def test_a_change_is_told_with_what_it_was_before(delta: World, api: Api) -> Non
     api.ask("PATCH", f"tenants/{delta.tenant.pk}", {"name": "Newer"}, If_Match="*")
     told = api.ask("GET", f"audit-events?actor={delta.owner.pk}").json()["items"]
     assert {event["actor"]["label"] for event in told} == {delta.owner.email}
+    about = api.ask("GET", f"audit-events?subject={member.pk}&action=member.role").json()["items"]
+    assert about == [event for event in told if event["action"] == "member.role"]
     assert {e["action"]: (e["detail"]["before"], e["detail"].get("after")) for e in told} == {
         "member.role": ("viewer", "member"),
         "service_account.role": ("member", "viewer"),

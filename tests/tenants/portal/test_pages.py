@@ -138,6 +138,18 @@ def test_a_viewer_looks_and_changes_nothing(delta: World) -> None:
         assert viewer.post(address, body).status_code == 403, address
 
 
+def test_open_invitations_are_shown_to_those_who_lead(delta: World, owner: Browser) -> None:
+    owner.post("/team/invitations/", {"email": "new@example.org", "role": "viewer", "project": ""})
+    viewer = signed_in(delta.person(Role.VIEWER))
+    seen = ["new@example.org" in who.get("/team/").content.decode() for who in (owner, viewer)]
+    assert seen == [True, False]
+
+
+def test_who_leads_a_project_alone_does_not_see_the_tenants_trail(delta: World) -> None:
+    lead = signed_in(delta.person(Role.ADMIN, project=delta.child("lab")))
+    assert lead.get("/audit/").status_code == lead.get("/audit.csv").status_code == 403
+
+
 def test_a_token_is_shown_once_and_works(delta: World, owner: Browser) -> None:
     body = {"name": "ci", "scopes": ["projects:read", "tenant:read"], "days": "30", "project": ""}
     made = owner.post("/tokens/", body).content.decode()
