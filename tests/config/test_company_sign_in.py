@@ -49,4 +49,5 @@ def test_the_companys_sign_in_is_one_setting_away(own_database: OwnDatabase) -> 
 def test_without_the_setting_no_company_is_offered_or_answers() -> None:
     assert b"Continue with a passkey" in (page := Client().get("/sign-in/").content)
     assert page.count(b"Continue with") == 1
-    assert Client().post("/account/company/oidc/company/login/").status_code == 404
+    for address in ("oidc/company/login/", "login/cancelled/", "signup/"):
+        assert Client().get(f"/account/company/{address}").status_code == 404
