@@ -1,5 +1,6 @@
 """The company's server is asked who somebody is while no transaction waits for it."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -84,6 +85,24 @@ def test_no_transaction_is_open_while_the_companys_server_is_asked(asked: Asked)
 def test_who_comes_again_is_the_same_person(asked: Asked) -> None:
     come_back(Client())
     browser = Client()
+    come_back(browser)
+    assert browser.session["_auth_user_id"] == User.objects.get().pk
+
+
+@pytest.mark.parametrize("says", [{"email_verified": False}, {}])
+def test_an_address_the_company_does_not_vouch_for_waits_for_its_letter(
+    asked: Asked, monkeypatch: pytest.MonkeyPatch, mailoutbox: list[Any], says: dict[str, bool]
+) -> None:
+    monkeypatch.delitem(PERSON, "email_verified")
+    for key, said in says.items():
+        monkeypatch.setitem(PERSON, key, said)
+    browser = Client()
+    come_back(browser)
+    assert "_auth_user_id" not in browser.session
+    (letter,) = mailoutbox
+    assert letter.to == ["ada@kestrel.example"]
+    (link,) = re.findall(r"https?://\S+/account/confirm-email/\S+", str(letter.body))
+    browser.post(urlsplit(link).path)
     come_back(browser)
     assert browser.session["_auth_user_id"] == User.objects.get().pk
 
