@@ -1,7 +1,7 @@
 """Leases over the API."""
 
 from dataclasses import asdict
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -12,7 +12,8 @@ from broker.models import Cluster, Lease, Offering
 from broker.services.connections import connections
 from broker.services.leases import ending
 from tenants.domain.roles import Role
-from tenants.models import QuotaKind
+from tenants.models import Member, QuotaKind
+from tenants.services import tokens
 from tenants.services.walls import as_tenant
 from tests.broker.api.conftest import Api
 from tests.world import NOW, OPERATOR, Home, Life, fresh, offering
@@ -42,6 +43,39 @@ def test_asking_answers_at_once_where_the_lease_can_be_followed(api: Api, kestre
     again = api.get(f"leases/{answer.body['id']}")
     assert again.status_code == 200
     assert again["ETag"] == answer["ETag"]
+
+
+def test_a_lease_tells_what_was_asked_for_by_whom_and_what_became_of_it(
+    api: Api, kestrel: Home, life: Life
+) -> None:
+    asked = {
+        "project": kestrel.project.pk,
+        "offering": offering("card").pk,
+        "quantity": 2,
+        "max_duration_s": 7200,
+        "image": "ghcr.io/kestrel/fold:7",
+        "command": "python fold.py",
+    }
+    made = api.post("leases", {"name": "fold", "end_date": "2026-11-21T14:00:00Z", **asked}).body
+    assert {name: made["spec"][name] for name in asked} == asked
+    assert made["spec"]["end_date"] == "2026-11-21T14:00:00Z"
+    path = f"leases/{made['id']}"
+    with as_tenant(kestrel.tenant.pk):
+        lease = Lease.objects.get()
+        Lease.objects.update(conditions={"Slow": "A fan."}, progress={"text": "Pulls", "percent": 40})
+    status = api.get(path).body["status"]
+    assert status["conditions"] == [{"type": "Slow", "status": True, "message": "A fan."}]
+    assert status["progress"] == {"text": "Pulls", "percent": 40}
+    assert made["requested_by"] == {"id": lease.requested_by, "label": lease.requested_by_label}
+    assert lease.requested_by
+    life.run(12)
+    api.post(f"{path}/release")
+    life.run(5)
+    over, lease = api.get(path).body, fresh(lease)
+    assert lease.ended_at
+    assert datetime.fromisoformat(over["ended_at"]) == lease.ended_at
+    assert (over["status"]["generation"], over["version"]) == (lease.generation, lease.version)
+    assert min(lease.generation, lease.version) > 0
 
 
 def test_a_lease_can_be_followed_from_launch_to_release(api: Api, kestrel: Home, life: Life) -> None:
@@ -314,6 +348,44 @@ def test_one_who_may_only_look_changes_nothing(kestrel: Home, life: Life) -> Non
     assert viewer.post(f"leases/{lease.pk}/extend", {"more_s": 600}).status_code == 403
     reader = Api(kestrel.token(Role.OWNER, scopes=("leases:read",)))
     assert reader.post("leases", wanted(kestrel)).status_code == 403
+
+
+def test_one_who_works_in_one_project_only_looks_at_the_others(kestrel: Home, life: Life) -> None:
+    team = kestrel.child("team")
+    user = kestrel.member(Role.VIEWER)
+    with as_tenant(kestrel.tenant.pk):
+        Member.objects.create(
+            tenant=kestrel.tenant, user=user, role=Role.MEMBER, project=team, created_at=life.now
+        )
+        _, text = tokens.issue(
+            tenant=kestrel.tenant,
+            name="both",
+            scopes=["tenant:admin"],
+            expires_at=life.now + timedelta(days=1),
+            actor=kestrel.actor,
+            now=life.now,
+            user_id=user.pk,
+        )
+    both = Api(text)
+    kept = both.post("volumes", {"name": "data", "project": team.pk, "size_gib": 20})
+    assert kept.status_code == 201
+    own = life.lease(kestrel, offering(), project=team)
+    lease = life.lease(kestrel, offering(), volume=life.volume(kestrel, name="held").pk)
+    path = f"leases/{lease.pk}"
+    assert both.get(path).status_code == 200
+    refused = [
+        both.patch(path, {"name": "mine"}, If_Match="*"),
+        both.post(f"{path}/extend", {"more_s": 600}),
+        both.get(f"{path}/connections"),
+        both.post(f"{path}/stop"),
+        both.post(f"{path}/start"),
+        both.post(f"{path}/release"),
+        both.delete(path),
+        both.delete(f"volumes/{life.volume(kestrel, name='free').pk}", If_Match="*"),
+    ]
+    assert [answer.status_code for answer in refused] == [403] * len(refused)
+    assert fresh(lease).state == LeaseState.ACTIVE
+    assert both.post(f"leases/{own.pk}/release").status_code == 202
 
 
 def test_of_an_operators_step_a_tenant_learns_only_that_it_was_one(
