@@ -11,6 +11,7 @@ from billing.services import closing, drafts, rating
 from broker.models import Lease
 from ports import clock
 from tenants.domain.roles import Role
+from tenants.services import tenants
 from tenants.services.walls import as_tenant
 from tests.billing.histories import EURO, HOUR, at, invoices, ran, reprice, runs, sold
 from tests.tenants.people import Api
@@ -63,6 +64,17 @@ def test_usage_is_told_by_day_to_this_second(kestrel: Home, lease: Lease) -> Non
 def test_usage_of_some_days_grouped_by_lease(kestrel: Home, lease: Lease) -> None:
     found = Asker(kestrel).get("usage?from=2026-11-19&to=2026-11-20&group_by=lease")
     assert [each["key"] for each in found["items"]] == [lease.pk]
+
+
+def test_days_begin_at_the_tenants_own_midnight_and_none_is_told_ahead(kestrel: Home, lease: Lease) -> None:
+    with as_tenant(kestrel.tenant.pk):
+        tenants.change(kestrel.tenant, actor=kestrel.actor, now=NOW, time_zone="America/New_York")
+    ran(kestrel.project, lease.offering, at("2026-11-18 04:30:00"), HOUR)  # half before their midnight
+    found = Asker(kestrel).get("usage?from=2026-11-18&to=2026-11-19")
+    assert (found["since"], found["until"]) == ("2026-11-18T05:00:00Z", "2026-11-19T05:00:00Z")
+    assert [(each["day"], each["unit_seconds"]) for each in found["items"]] == [("2026-11-18", HOUR // 2)]
+    ahead = Asker(kestrel).get("usage?from=2026-11-20&to=2026-12-01")
+    assert (ahead["until"], ahead["unit_seconds"]) == ("2026-11-21T09:00:00Z", 10)
 
 
 def test_usage_of_a_project_is_its_own_and_all_below_it(kestrel: Home, lease: Lease) -> None:

@@ -153,12 +153,14 @@ def test_the_queue_shows_who_waits_for_what_and_lets_go(life: Life, kestrel: Hom
     lease = life.ask(kestrel, world.offering("card"))
     life.run(5)
     shown = page(operator, "/ops/queue/")
-    for words in (lease.name, "Kestrel", "Waits for", "1 lease waits"):
+    for words in (lease.name, "<span>Kestrel</span>", "Waits for one free H100 whole card.", "1 lease waits"):
         assert words in shown
     assert "It leaves the queue" in page(operator, f"/ops/leases/{lease.pk}/release/")
     answer = operator.post(f"/ops/leases/{lease.pk}/release/", {"reason": "asked for twice"})
     assert answer["Location"] == "/ops/queue/"
     assert world.fresh(lease).state == LeaseState.RELEASED
+    (event,) = [each for each in trail("lease.release") if each.subject_id == lease.pk]
+    assert event.actor_label == "operator@example.org"
     assert "The queue is empty" in page(operator, "/ops/queue/")
 
 

@@ -182,6 +182,9 @@ def test_a_closed_month_has_its_number_and_its_history(desk: Desk) -> None:
     page = desk.read("/invoices/")
     assert "October 2026" in page
     assert "2026-10-0001" in page
+    [row] = csv.DictReader(StringIO(desk.get("/invoices/?format=csv").content.decode()))
+    assert (row["month"], row["number"], row["status"]) == ("2026-10", "2026-10-0001", "finalized")
+    assert (row["total"], row["currency"]) == ("1.000000", "EUR")
     page = desk.read(f"/invoices/{final.pk}/")
     assert "Finalized as 2026-10-0001; it never changes again" in page
     assert "Month closed" in page
