@@ -74,6 +74,7 @@ def test_a_lease_tells_whose_it_is_and_nothing_of_what_runs_on_it(desk: Desk, op
     assert "hidden" not in str(told)
     steps = items(operator, f"ops/leases/{lease.pk}/transitions")
     assert [step["after"] for step in steps] == ["requested", "queued", "provisioning", "active"]
+    assert (steps[0]["actor"]["kind"], steps[0]["actor"]["label"]) == ("user", desk.owner.actor.label)
     (place,) = items(operator, f"ops/allocations?lease={lease.pk}&held=true")
     assert (place["lease"]["id"], place["tenant"]["name"], place["size"]) == (lease.pk, "Kestrel", 1)
     desk.life.release(lease)

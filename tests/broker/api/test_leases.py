@@ -397,6 +397,8 @@ def test_of_an_operators_step_a_tenant_learns_only_that_it_was_one(
     answer = api.get(f"leases/{lease.pk}/transitions")
     assert answer.body["items"][-1]["actor"] == {"kind": "operator", "label": "an operator"}
     assert OPERATOR.label not in answer.content.decode()
+    assert [each["id"] for each in api.get("leases?end_reason=by_operator").body["items"]] == [lease.pk]
+    assert api.get("leases?end_reason=by_tenant").body["items"] == []
 
 
 def test_a_long_life_is_told_in_pages(
