@@ -1,12 +1,11 @@
 """A browser, and the portal that it looks at."""
 
 import os
-import shutil
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
-from playwright.sync_api import Browser, expect, sync_playwright
+from playwright.sync_api import Browser, expect
 
 if TYPE_CHECKING:
     from pytest_django import DjangoDbBlocker
@@ -14,26 +13,15 @@ if TYPE_CHECKING:
     from tests.browser.portal import Portal
 
 expect.set_options(timeout=60_000)  # a busy machine is not a failure
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
     """One browser for a file of tests; each test opens a context of its own."""
-    with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
-        patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")  # playwright keeps a loop in this thread
-        path = shutil.which("chromium") or shutil.which("chromium-browser")
-        browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
+    from tests.browser.playing import playing
+
+    with playing() as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")

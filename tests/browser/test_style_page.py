@@ -2,38 +2,19 @@
 
 import mimetypes
 import re
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from django.test import Client
-from playwright.sync_api import Browser, BrowserContext, Page, Route, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, Route, expect
 
 ROOT = Path(__file__).parents[2]
 AXE = (Path(__file__).parent / "vendor" / "axe.min.js").read_text()
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-]
 HOME = "http://portal.test"
 WIDTHS = (320, 360, 768, 1024, 1440, 1920)
 
 pytestmark = pytest.mark.browser
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
-        patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")  # playwright keeps a loop in this thread
-        path = shutil.which("chromium") or shutil.which("chromium-browser")
-        chromium = playwright.chromium.launch(executable_path=path, args=FLAGS)
-        yield chromium
-        chromium.close()
 
 
 @pytest.fixture
@@ -73,9 +54,9 @@ def opened(context: BrowserContext, served: tuple[bytes, str]) -> tuple[Page, li
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1440])
 def test_no_rule_of_accessibility_is_broken(
-    browser: Browser, style_page: tuple[bytes, str], width: int, theme: str
+    chromium: Browser, style_page: tuple[bytes, str], width: int, theme: str
 ) -> None:
-    with browser.new_context(
+    with chromium.new_context(
         viewport={"width": width, "height": 900}, color_scheme=theme, bypass_csp=True
     ) as context:
         page, _ = opened(context, style_page)
@@ -85,9 +66,9 @@ def test_no_rule_of_accessibility_is_broken(
 
 
 def test_no_width_scrolls_sideways_and_the_policy_is_kept(
-    browser: Browser, style_page: tuple[bytes, str]
+    chromium: Browser, style_page: tuple[bytes, str]
 ) -> None:
-    with browser.new_context() as context:
+    with chromium.new_context() as context:
         page, complaints = opened(context, style_page)
         for width in WIDTHS:
             page.set_viewport_size({"width": width, "height": 900})
@@ -97,9 +78,9 @@ def test_no_width_scrolls_sideways_and_the_policy_is_kept(
 
 
 def test_drawers_menus_and_dialogs_open_without_a_script(
-    browser: Browser, style_page: tuple[bytes, str]
+    chromium: Browser, style_page: tuple[bytes, str]
 ) -> None:
-    with browser.new_context(viewport={"width": 390, "height": 900}, java_script_enabled=False) as context:
+    with chromium.new_context(viewport={"width": 390, "height": 900}, java_script_enabled=False) as context:
         page, _ = opened(context, style_page)
         page.click("a[aria-label=Menu]")
         expect(page.locator("#side")).to_be_visible()
@@ -111,17 +92,19 @@ def test_drawers_menus_and_dialogs_open_without_a_script(
 
 
 def test_a_chosen_theme_is_there_before_the_first_paint_of_the_next_page(
-    browser: Browser, style_page: tuple[bytes, str]
+    chromium: Browser, style_page: tuple[bytes, str]
 ) -> None:
-    with browser.new_context(color_scheme="light") as context:
+    with chromium.new_context(color_scheme="light") as context:
         page, _ = opened(context, style_page)
         page.click("[data-theme-toggle]")
         page.reload(wait_until="commit")
         page.wait_for_selector("html[data-theme=dark]", state="attached")
 
 
-def test_the_fleet_map_is_walked_with_the_arrow_keys(browser: Browser, style_page: tuple[bytes, str]) -> None:
-    with browser.new_context() as context:
+def test_the_fleet_map_is_walked_with_the_arrow_keys(
+    chromium: Browser, style_page: tuple[bytes, str]
+) -> None:
+    with chromium.new_context() as context:
         page, _ = opened(context, style_page)
         page.focus(".fleet.map a[tabindex='0']")
         heard = []
@@ -137,8 +120,8 @@ def test_the_fleet_map_is_walked_with_the_arrow_keys(browser: Browser, style_pag
         ]
 
 
-def test_a_running_cost_grows_while_one_looks(browser: Browser, style_page: tuple[bytes, str]) -> None:
-    with browser.new_context() as context:
+def test_a_running_cost_grows_while_one_looks(chromium: Browser, style_page: tuple[bytes, str]) -> None:
+    with chromium.new_context() as context:
         page, _ = opened(context, style_page)
         page.evaluate("document.querySelector('[data-tick=money]').dataset.perSecond = '500'")
         page.wait_for_function("document.querySelector('[data-tick=money]').textContent > '€10'")

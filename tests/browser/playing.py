@@ -1,0 +1,36 @@
+"""A browser that leaves nothing behind."""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from django.db import connections
+from playwright.sync_api import Browser, sync_playwright
+
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+@contextmanager
+def playing() -> Iterator[Browser]:
+    """Start a browser; with it end the connections that this thread makes while the browser's loop is there.
+
+    They are others than before and after it. Left open, they would go on speaking to this file's database in the next.
+    """
+    with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
+        patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")  # playwright keeps a loop in this thread
+        path = shutil.which("chromium") or shutil.which("chromium-browser")
+        browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
+        try:
+            yield browser
+        finally:
+            browser.close()
+            connections.close_all()
