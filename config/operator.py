@@ -115,7 +115,11 @@ class Operator(BaseSettings):
     oidc_name: str = Field(default="", description="The name on the button, for example the company's.")
     oidc_client_id: str = Field(default="", description="OpenID Connect client; empty turns it off.")
     oidc_client_secret: SecretStr = Field(default=SecretStr(""), description="Its secret.")
-    oidc_server_url: str = Field(default="", description="The issuer's address.")
+    oidc_server_url: str = Field(
+        default="",
+        description="The issuer's address. Who comes with an address that it does not call verified "
+        "(`email_verified`) confirms it by a letter, which needs `MAIL_URL`.",
+    )
     mail_url: str = Field(default="", description="smtp://user:password@host:port; empty writes to the log.")
 
 

@@ -15,7 +15,7 @@ from rest_framework.response import Response
 from billing.api.amounts import MoneyOut, exact, money, running
 from billing.api.pages import ChargePages, with_ids
 from billing.domain.money import exponent_of, to_minor
-from billing.domain.periods import month_of
+from billing.domain.periods import midnight, month_of
 from billing.models import RatedCharge
 from billing.services import spend
 from broker.domain.states import PriceClass
@@ -123,10 +123,14 @@ class Usage(TenantViewSet):
         if wanted := request.query_params.get("project"):
             projects = projects.filter(path__contains=[self.project_for(wanted).pk])
         since, until = self._span(request)
-        used = spend.by_day(tenant, since, until, group=group, projects=projects.values_list("pk", flat=True))
+        ids = projects.values_list("pk", flat=True)
+        used = spend.by_day(tenant, since, until, group=group, projects=ids)
+        lines = spend.lines([since, until], until=until, projects=ids)
         if terms := request.query_params.get("price_class", ""):
-            used = of_class(used, terms, group)
-        total = to_minor(sum(each.exact_num for each in used), exponent_of(tenant.currency))
+            known = of_class(terms, group)
+            used = [each for each in used if each.key in known]
+            lines = [line for line in lines if line.offering in known]
+        total = sum(to_minor(line.exact_num, exponent_of(tenant.currency)) for line in lines)
         zone = ZoneInfo(tenant.time_zone)
         return Response(
             {
@@ -164,20 +168,18 @@ class Usage(TenantViewSet):
         if not text:
             return None
         try:
-            day = date.fromisoformat(text)
-            return datetime(day.year, day.month, day.day, tzinfo=ZoneInfo(zone)).astimezone(UTC)
+            return midnight(date.fromisoformat(text), ZoneInfo(zone))
         except (ValueError, OverflowError):
             raise ValidationError({name: "Is a day such as 2026-11-21."}) from None
 
 
-def of_class(used: list[spend.Used], terms: str, group: str) -> list[spend.Used]:
-    """Leave only what offerings of these terms used."""
+def of_class(terms: str, group: str) -> set[str]:
+    """Return the offerings of these terms."""
     if terms not in list(PriceClass):
         raise ValidationError({"price_class": f"Is one of {', '.join(PriceClass)}."})
     if group != "offering":
         raise ValidationError({"price_class": "Can be told apart only with `group_by=offering`."})
-    known = set(Offering.objects.filter(price_class=terms).values_list("pk", flat=True))
-    return [each for each in used if each.key in known]
+    return set(Offering.objects.filter(price_class=terms).values_list("pk", flat=True))
 
 
 class RatedCharges(ListModelMixin, TenantViewSet):

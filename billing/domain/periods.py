@@ -3,7 +3,7 @@
 from calendar import monthrange
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 SECOND = timedelta(seconds=1)
@@ -43,6 +43,14 @@ class Period:
         return Period(start, end) if start < end else None
 
 
+def midnight(day: date, zone: ZoneInfo) -> datetime:
+    """Return where a local day begins, in UTC; OverflowError at the ends of the calendar."""
+    local = datetime(day.year, day.month, day.day, tzinfo=zone)
+    # Where clocks jump at midnight there are two readings. The later is the one PostgreSQL takes: the
+    # moment of the jump when midnight was skipped, the second midnight when it came twice.
+    return max(local.astimezone(UTC), local.replace(fold=1).astimezone(UTC))
+
+
 def month_of(tz: str, instant: datetime, *, anchor: int = 1) -> Period:
     """Return the month of a time zone that holds an instant.
 
@@ -70,7 +78,4 @@ def _border(zone: ZoneInfo, index: int, anchor: int) -> datetime:
     """Return where the month begins whose number, counted from year 0, is given."""
     year, month = divmod(index, 12)
     day = min(anchor, monthrange(year, month + 1)[1])
-    midnight = datetime(year, month + 1, day, tzinfo=zone)
-    # Where clocks jump at midnight there are two readings. The later is the one PostgreSQL takes: the
-    # moment of the jump when midnight was skipped, the second midnight when it came twice.
-    return max(midnight.astimezone(UTC), midnight.replace(fold=1).astimezone(UTC))
+    return midnight(date(year, month + 1, day), zone)

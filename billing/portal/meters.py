@@ -20,6 +20,7 @@ WORDS = {
     QuotaKind.BURN.value: ("Burn", "/h"),
 }
 NANO = 10**9
+MANY = 10  # from so many times on percents say nothing
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 
 
@@ -102,7 +103,7 @@ def changed(present: int, past: int) -> str:
     """Write by how much an amount differs from another, in percent; nothing without one to compare with."""
     if not past:
         return ""
-    if present >= 10 * past:
+    if present >= MANY * past:
         return f"{present // past} ×"
     tenths = (abs(present - past) * 2000 + past) // (2 * past)
     return f"{'+' if present >= past else MINUS}{tenths // 10}.{tenths % 10} %"
@@ -110,8 +111,8 @@ def changed(present: int, past: int) -> str:
 
 def against(present: int, past: int, what: str) -> str:
     """Say how an amount stands to that of `what`; nothing without one to compare with."""
-    change = changed(present, past)
-    return f"{change} {'that of' if '×' in change else 'on'} {what}" if change else ""
+    word = "" if present >= MANY * past else "on "
+    return f"{changed(present, past)} {word}{what}" if past else ""
 
 
 def spent(scope: Scope, *, now: datetime) -> int:
@@ -155,7 +156,8 @@ def month(request: PageRequest, bars: Sequence[Bar]) -> Month:
 
 
 def same_stretch(past: Period, length: timedelta) -> datetime:
-    return min(past.start + length, past.end)
+    """Return how far into the past month its first days go that are as long; usage is counted to the second."""
+    return min(past.start + length, past.end).replace(microsecond=0)
 
 
 def quotas(project: Project, *, now: datetime, currency: str) -> list[Bar]:

@@ -1,20 +1,21 @@
 """Spend: per day, week or month, by offering or project, and how it stands against last month."""
 
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 from urllib.parse import urlencode
 from zoneinfo import ZoneInfo
 
+from django.db.models import Exists, OuterRef
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
 from billing.domain.money import decimal_string, exponent_of, to_minor
 from billing.domain.money import shown as written
-from billing.domain.periods import Period, month_of
-from billing.models import BillingPeriod, Invoice, InvoiceStatus
+from billing.domain.periods import Period, midnight, month_of
+from billing.models import BillingPeriod, Invoice, InvoiceStatus, RatedCharge
 from billing.portal import calls, downloads, meters
 from billing.portal.addresses import chosen, menu, options, varied
 from billing.portal.pages import PageRequest, page
@@ -89,7 +90,7 @@ def spend(request: PageRequest) -> HttpResponse:
         "keys": [{"kind": kind, "label": row.name} for kind, row in told.series],
         "track": track(request, used, month, past, in_all) if step == "day" else None,
         "draft": (invoice := draft(request, label)),
-        "draft_note": note(invoice, told),
+        "draft_note": note(invoice, told, late=getattr(invoice, "late", False)),
         "chart_words": f"Spend per {step}, stacked by {group}",
         "track_words": f"Running total of {words(month, tenant.time_zone)}",
         "step": step,
@@ -137,7 +138,7 @@ def borders_of(step: str, month: Period, until: datetime, time_zone: str) -> lis
         number = today.year * 12 + today.month - 1
         numbers = range(number - MONTHS + 1, number + 2)
         firsts = [date(n // 12, n % 12 + 1, 1) for n in numbers]
-    return [datetime(first.year, first.month, first.day, tzinfo=zone).astimezone(UTC) for first in firsts]
+    return [midnight(first, zone) for first in firsts]
 
 
 def words(month: Period, time_zone: str) -> str:
@@ -206,26 +207,26 @@ def same(request: PageRequest, since: datetime, until: datetime, group: str) -> 
 
 
 def draft(request: PageRequest, label: str) -> Invoice | None:
-    """Return the month's invoice, whatever state it is in; one query.
+    """Return the month's invoice, whatever state it is in, and whether it carries `late` seconds; one query.
 
     None below the root, whose spend is only a part of it, and for whoever may not see the whole tenant's money.
     """
     if not (request.scope.whole and request.roles.may("billing.read", ())):
         return None
     rows = Invoice.objects.filter(tenant=request.tenant, period__label=label)
-    return rows.exclude(status=InvoiceStatus.VOID).first()
+    late = RatedCharge.objects.filter(billed_period_id=OuterRef("period_id"))
+    late = late.exclude(period_id=OuterRef("period_id"))
+    return rows.exclude(status=InvoiceStatus.VOID).annotate(late=Exists(late)).first()
 
 
-def note(invoice: Invoice | None, told: Tally) -> str:
+def note(invoice: Invoice | None, told: Tally, *, late: bool) -> str:
     """Say how the invoice stands to what was spent."""
     if invoice is None or invoice.status != InvoiceStatus.DRAFT:
         return "final"
     open_minor = told.minor - invoice.total
-    return (
-        f"{written(open_minor, told.currency)} more still runs"
-        if open_minor > 0
-        else "all of it, to the cent"
-    )
+    if late or open_minor < 0:
+        return "with what came late of months before"
+    return f"{written(open_minor, told.currency)} more still runs" if open_minor else "all of it, to the cent"
 
 
 def chips(

@@ -12,7 +12,8 @@ from zoneinfo import ZoneInfo
 
 from django.db import connection
 
-from billing.domain.money import exponent_of, to_minor
+from billing.domain.money import EXACT_PER_UNIT, exponent_of, to_minor
+from billing.domain.periods import midnight
 from billing.services.prices import LIST
 from billing.services.statements import statement
 from tenants.models import Tenant
@@ -20,6 +21,11 @@ from tenants.models import Tenant
 GROUPS = ("offering", "project", "lease")
 BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 SECONDS = "extract(epoch FROM e - s)::bigint"
+# A line of the invoice is a project's use of one price version, which is of one offering. Nothing here is negative.
+TOTAL = f"""
+SELECT coalesce(sum(div(2 * exact * %(scale)s + %(per_unit)s, 2 * %(per_unit)s::numeric)), 0)::bigint
+  FROM (SELECT sum({SECONDS} * quantity * nano) AS exact FROM mine GROUP BY project_id, version) line
+"""
 BY_LEASE = f"""
 SELECT m.lease_id, t.currency, sum({SECONDS})::bigint, sum({SECONDS} * quantity)::bigint,
        sum({SECONDS} * quantity * nano)::numeric(38), max(e)
@@ -101,19 +107,17 @@ def between(tenant: Tenant, since: datetime, until: datetime, projects: Iterable
 
     Every line is rounded as the invoice rounds it, so that the sum is the invoice's to the cent.
     """
-    places = exponent_of(tenant.currency)
-    return sum(to_minor(line.exact_num, places) for line in by_line(since, until, projects))
-
-
-def by_line(since: datetime, until: datetime, projects: Iterable[str] | None = None) -> list[Line]:
-    """Return what was used in [since, until) as the invoice groups it, exact."""
-    return lines([since, until], until=until, projects=projects)
+    asked = {"scale": 10 ** exponent_of(tenant.currency), "per_unit": EXACT_PER_UNIT}
+    return int(_ask(TOTAL, since=since, until=until, projects=projects, **asked)[0][0])
 
 
 def lines(
     borders: Sequence[datetime], *, until: datetime, projects: Iterable[str] | None = None
 ) -> list[Line]:
-    """Return the lines of every stretch from one border to the next, no further than `until`, in one query."""
+    """Return the lines of every stretch from one border to the next, no further than `until`, in one query.
+
+    Borders are whole seconds. A line is what the invoice will round once.
+    """
     begins, ends = list(borders[:-1]), list(borders[1:])
     rows = _ask(
         LINES, since=begins[0], until=min(until, ends[-1]), projects=projects, begins=begins, ends=ends
@@ -176,15 +180,11 @@ def days(time_zone: str, since: datetime, until: datetime) -> tuple[list[datetim
     """Return where each local day that meets [since, until) begins and ends."""
     zone = ZoneInfo(time_zone)
     day = since.astimezone(zone).date()
-    borders = [_midnight(day, zone)]
+    borders = [midnight(day, zone)]
     while borders[-1] < until:
         day += timedelta(days=1)
-        borders.append(_midnight(day, zone))
+        borders.append(midnight(day, zone))
     return borders[:-1], borders[1:]
-
-
-def _midnight(day: Any, zone: ZoneInfo) -> datetime:
-    return datetime(day.year, day.month, day.day, tzinfo=zone).astimezone(UTC)
 
 
 def _ask(

@@ -132,7 +132,7 @@ def lived(
 
 def exactly(since: datetime, until: datetime, projects: Iterable[str] | None = None) -> int:
     """Return what whoever's wall is up spent in [since, until), before anything is rounded."""
-    return sum(line.exact_num for line in spend.by_line(since, until, projects))
+    return sum(line.exact_num for line in spend.lines([since, until], until=until, projects=projects))
 
 
 def ran(project: Project, offering: Offering, start: datetime, seconds: int, *, quantity: int = 1) -> Lease:

@@ -32,5 +32,5 @@ def playing() -> Iterator[Browser]:
         try:
             yield browser
         finally:
-            browser.close()
             connections.close_all()
+            browser.close()

@@ -129,11 +129,11 @@ def _revenue(request: OpsRequest) -> dict[str, Any]:
     earned, a_week_ago = earnings.over((today, request.now), (today - WEEK, request.now - WEEK))
     exact, before = (each.get(settings.CURRENCY, 0) for each in (earned, a_week_ago))
     rest = [Money.of_exact(e, code) for code, e in sorted(earned.items()) if code != settings.CURRENCY]
-    day = f"last {request.now:%A}"
+    words = f"last {request.now:%A}, same hours"
     return {
         "today": Money.of_exact(exact, settings.CURRENCY),
         "others": rest,
-        "note": against(exact, before, f"{day} by now") or f"no revenue {day}",
+        "note": against(exact, before, words) or f"no revenue {words}",
     }
 
 

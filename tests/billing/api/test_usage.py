@@ -61,6 +61,19 @@ def test_usage_is_told_by_day_to_this_second(kestrel: Home, lease: Lease) -> Non
     assert (found["since"], found["time_zone"]) == ("2026-11-01T00:00:00Z", "UTC")
 
 
+def test_the_total_is_rounded_line_by_line_as_the_invoice_is(kestrel: Home) -> None:
+    child = kestrel.child("design")
+    offering = sold(EURO)
+    for project in (kestrel.project, child):
+        ran(project, offering, at("2026-11-19 08:00:00"), 10)  # 0.28 cents, which is nought on each line
+    ran(kestrel.project, sold(EURO), at("2026-11-19 08:00:00"), HOUR)
+    for group in ("offering", "project", "lease"):
+        found = Asker(kestrel).get(f"usage?group_by={group}")
+        assert found["total"] == {"amount": "1.000000", "currency": "EUR"}
+    found = Asker(kestrel).get("usage?price_class=spot")
+    assert (found["items"], found["total"]["amount"]) == ([], "0.000000")
+
+
 def test_usage_of_some_days_grouped_by_lease(kestrel: Home, lease: Lease) -> None:
     found = Asker(kestrel).get("usage?from=2026-11-19&to=2026-11-20&group_by=lease")
     assert [each["key"] for each in found["items"]] == [lease.pk]

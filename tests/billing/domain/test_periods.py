@@ -1,11 +1,12 @@
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta, timezone
 from itertools import pairwise
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from billing.domain.periods import Period, month_of, months_between
+from billing.domain.periods import Period, midnight, month_of, months_between
 from tests.billing.domain.zones import ALL, RARE
 
 SECOND = timedelta(seconds=1)
@@ -69,6 +70,13 @@ def test_a_midnight_that_comes_twice_counts_the_second_time() -> None:
     october = month_of("America/St_Johns", utc(2009, 10, 15))
     assert october.end == utc(2009, 11, 1, 3, 30)
     assert month_of("America/St_Johns", utc(2009, 11, 1, 2, 30)) == october
+
+
+def test_days_begin_where_their_month_begins() -> None:
+    for zone in ("America/Havana", "Europe/Berlin", "Asia/Beirut"):
+        for month in range(1, 13):
+            start = month_of(zone, utc(2026, month, 15)).start
+            assert midnight(date(2026, month, 1), ZoneInfo(zone)) == start
 
 
 def test_a_midnight_that_is_skipped_counts_as_the_moment_it_is_skipped() -> None:

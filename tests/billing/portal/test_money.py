@@ -11,7 +11,8 @@ from billing.models import Invoice
 from billing.services import closing, drafts, rating
 from tenants.domain.roles import Role
 from tenants.services.walls import as_tenant
-from tests.billing.histories import reprice
+from tests.billing import histories
+from tests.billing.histories import HOUR, at, reprice
 from tests.billing.portal.desks import EURO, Desk, ran
 from tests.world import offering
 
@@ -116,12 +117,41 @@ def test_spend_compares_with_the_same_days_of_last_month(desk: Desk) -> None:
     assert "October in all" in page
 
 
+def test_the_same_days_of_last_month_end_at_the_same_whole_second_everywhere(desk: Desk) -> None:
+    desk.life.clock.at = desk.life.now.replace(month=10, day=3, hour=7)
+    ran(desk, "card", 2 * 3600, quantity=4)
+    told = []
+    for microsecond in (0, 700_000):
+        desk.life.clock.at = desk.life.now.replace(month=11, day=3, hour=8, minute=0, second=0)
+        desk.life.clock.at = desk.life.now.replace(microsecond=microsecond)
+        before = desk.get("/spend/").context["before"]
+        told.append((before.minor, before.groups[0].unit_seconds))
+        assert desk.get("/").context["month"].before == before.minor
+    assert told[0] == told[1]
+
+
+def test_a_draft_that_carries_late_seconds_says_so(desk: Desk) -> None:
+    desk.life.clock.at = desk.life.now.replace(month=10, day=31, hour=20)
+    ran(desk, "1g.10gb", 3600)
+    rating.rate(now=desk.life.now)
+    desk.life.clock.at = desk.life.now.replace(month=11, day=3)
+    with as_tenant(desk.owner.tenant.pk):
+        assert closing.close_period(desk.owner.tenant, "2026-10", now=desk.life.now)
+    histories.ran(desk.owner.project, offering("2g.20gb"), at("2026-10-30 08:00:00"), HOUR)
+    ran(desk, "1g.10gb", 3600)
+    assert charged(desk).total == 300
+    page = desk.read("/spend/")
+    assert desk.get("/spend/").context["told"].minor == 100
+    assert "with what came late of months before" in page
+    assert "to the cent" not in page
+
+
 def test_many_times_as_much_as_last_month_is_told_as_a_multiple(desk: Desk) -> None:
     desk.life.clock.at = desk.life.now.replace(month=10, day=2)
     ran(desk, "1g.10gb", 3600)
     desk.life.clock.at = desk.life.now.replace(month=11, day=3, hour=8)
     ran(desk, "3g.40gb", 4 * 3600)
-    assert "12 × that of the same days of October" in desk.read("/spend/")
+    assert "12 × the same days of October" in desk.read("/spend/")
 
 
 def test_spend_is_filtered_by_class_and_past_months_stay_to_be_seen(desk: Desk) -> None:

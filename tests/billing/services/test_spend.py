@@ -151,6 +151,6 @@ def test_spend_by_line_is_what_the_draft_will_say() -> None:
     ran(project, offering, MONTH, HOUR)
     runs(project, offering, NOW - timedelta(seconds=30), quantity=2)
     with as_tenant(tenant.pk):
-        (line,) = spend.by_line(MONTH, NOW)
+        (line,) = spend.lines([MONTH, NOW], until=NOW)
     assert (line.project, line.offering) == (project.pk, offering.pk)
     assert (line.unit_seconds, line.exact_num) == (HOUR + 60, (HOUR + 60) * EURO)

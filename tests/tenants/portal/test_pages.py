@@ -141,8 +141,9 @@ def test_a_viewer_looks_and_changes_nothing(delta: World) -> None:
 def test_open_invitations_are_shown_to_those_who_lead(delta: World, owner: Browser) -> None:
     owner.post("/team/invitations/", {"email": "new@example.org", "role": "viewer", "project": ""})
     viewer = signed_in(delta.person(Role.VIEWER))
-    seen = ["new@example.org" in who.get("/team/").content.decode() for who in (owner, viewer)]
-    assert seen == [True, False]
+    answers = [who.get("/team/") for who in (owner, viewer)]
+    assert [answer.status_code for answer in answers] == [200, 200]
+    assert ["new@example.org" in answer.content.decode() for answer in answers] == [True, False]
 
 
 def test_who_leads_a_project_alone_does_not_see_the_tenants_trail(delta: World) -> None:

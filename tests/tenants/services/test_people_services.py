@@ -1,7 +1,7 @@
 """Verbs about people: what stays true when two hands move at once, and what is refused."""
 
 import threading
-import time
+from contextlib import suppress
 from datetime import timedelta
 
 import pytest
@@ -104,10 +104,11 @@ def test_two_owners_who_leave_at_once_leave_one(
             tenant=delta.tenant, user=second, role=Role.OWNER, project=None, actor=SYSTEM, now=moment()
         )
     outcomes, ready = [], threading.Barrier(2)
-    record = members._record
+    looked, record = threading.Barrier(2), members._record
 
     def slowly(*args: object, **kwargs: object) -> None:
-        time.sleep(0.2)  # long enough that both have looked for another owner, if nothing holds one back
+        with suppress(threading.BrokenBarrierError):  # held back by the lock, the other never comes
+            looked.wait(2)
         record(*args, **kwargs)
 
     monkeypatch.setattr(members, "_record", slowly)
