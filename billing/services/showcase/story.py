@@ -10,6 +10,7 @@ from billing.services.showcase.people import Cast
 from broker.domain.states import LeaseState, PriceClass
 from broker.models import Lease, Offering
 from broker.services import reconcile
+from broker.services.leases.placing import PATIENCE
 from broker.services.leases.request import Wanted, request
 from ports import doorbell
 from ports.chance import Chance
@@ -35,6 +36,7 @@ class Plan:
     quantity: int = 1
     price_class: PriceClass = PriceClass.ON_DEMAND
     same_node: bool = False
+    end_date: datetime | None = None
 
 
 class Look(NamedTuple):
@@ -79,6 +81,7 @@ def _ask(plan: Plan, offering: Offering, now: datetime) -> tuple[str, str]:
         max_duration_s=plan.seconds,
         quantity=plan.quantity,
         same_node=plan.same_node,
+        end_date=plan.end_date,
         image="pytorch/2.9",
     )
     tenant_id = plan.project.tenant_id
@@ -137,7 +140,18 @@ def kestrel_now(cast: Cast, *, now: datetime) -> list[Plan]:
         Plan(
             docking, aiko, "A100 2g.20gb", "dock-screen-3", ago(366), 16 * 3600, price_class=PriceClass.SPOT
         ),
-        Plan(design, mira, "H200 whole card", "sweep-32", ago(24), 6 * 3600, quantity=6, same_node=True),
+        # It gives up while it still has patience: from then on all who come later would wait behind it.
+        Plan(
+            design,
+            mira,
+            "H200 whole card",
+            "sweep-32",
+            ago(24),
+            6 * 3600,
+            quantity=6,
+            same_node=True,
+            end_date=ago(24) + PATIENCE - timedelta(minutes=2),
+        ),
     ]
 
 

@@ -1,7 +1,7 @@
 """A first start: a fleet that looks lived in, people who can sign in, and a token that launches."""
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from io import StringIO
 from typing import Any
 
@@ -15,9 +15,11 @@ from broker.models import Lease, Offering
 from broker.services import proofs as capacity_proofs
 from ports import clock, payments
 from tenants.domain import credentials
-from tenants.models import Quota
+from tenants.models import Project, Quota
 from tenants.services import doors
+from tenants.services.actors import Actor
 from tenants.services.walls import as_staff, as_sweep
+from tests.world import Home, alive, fresh
 
 NOW = datetime(2026, 11, 21, 14, 30, tzinfo=UTC)
 
@@ -55,3 +57,16 @@ def test_a_first_start_is_lived_in_and_every_proof_holds() -> None:
     assert seed() == {"seeded": False}, "a second seed changes nothing"
     with as_sweep():
         assert Lease.objects.count() == len(states)
+
+
+@pytest.mark.parametrize("later", [timedelta(), timedelta(minutes=30), timedelta(hours=2)])
+def test_what_is_printed_launches_at_once_however_long_it_has_run(later: timedelta) -> None:
+    wanted = seed()["launch"]
+    with as_staff():
+        project = Project.objects.select_related("tenant").get(pk=wanted["project"])
+    mira = Home(project.tenant, project, Actor("user", "usr_mira", "mira@kestrel.example"))
+    with alive(NOW + later) as life:
+        life.go(60)
+        lease = life.ask(mira, Offering.objects.get(pk=wanted["offering"]))
+        life.run(30)
+        assert fresh(lease).state == "active"
