@@ -167,7 +167,7 @@ def main() -> None:
         figures.most("relist_cpu", took * scale, unit="s", at_most=0.25)
         installation.join(plane, processes, name="north", region="eu-north")
         agent = processes.running["agent-north"]
-        until(lambda: ClusterWatch.objects.count() == 3, PATIENCE_S, "the agent has listed")
+        until(lambda: ClusterWatch.objects.count() == 4, PATIENCE_S, "the agent has listed")
         until(lambda: ClusterObject.objects.count() >= (PODS + NODES) // scale, PATIENCE_S, "and written")
         until(lambda: Gpu.objects.count() >= 8 * NODES // scale, PATIENCE_S, "every card is inventory")
         figures.most("kube_doctor", examined(), unit="s", at_most=10)

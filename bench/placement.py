@@ -13,7 +13,7 @@ from statistics import mean
 from time import monotonic
 
 from bench.figures import Figures
-from bench.placing import choosing, drifting, exact, planning, speed
+from bench.placing import choosing, drifting, exact, planning, speed, warming
 from bench.placing.experiments import FLUID, LOADS, Job, Results, run
 from bench.placing.policies import MOVING, ORACLE, OURS, PEERS, UNTOLD
 from bench.placing.report import Rows, table
@@ -63,8 +63,14 @@ def jobs(filling: int, online: int) -> list[Job]:
     flips = [
         Job("drift", mix, seed, into=into) for mix, into in drifting.FLIPS for seed in range(1, online + 1)
     ]
+    warm = [
+        Job("warm", mix, seed, load)
+        for load in warming.LOADS
+        for mix in MIXES
+        for seed in range(1, online + 1)
+    ]
     filled = [Job("inflate", mix, seed) for mix in MIXES for seed in range(1, filling + 1)]
-    return [*loaded, *flips, *filled]
+    return [*loaded, *flips, *filled, *warm]
 
 
 def filling(found: Found, figures: Figures) -> None:
@@ -137,6 +143,25 @@ def flipped(found: Found, figures: Figures) -> None:
         figures.most(f"lost when the mix flips, {column}", lost, unit="points", at_most=0.5)
 
 
+def still_cut(found: Found, figures: Figures) -> None:
+    names = (OURS, warming.LOOKS)
+    for load in reversed(warming.LOADS):
+        for how, figure in (
+            ("where they are still cut", "warm"),
+            ("where others are destroyed first", "anew"),
+        ):
+            rows = found.rows(names, figure, what="warm", load=load)
+            table(f"Load {load}, percent of the slices that are had {how}", rows, MIXES, gaps=False)
+        lost = [
+            a - b
+            for mix in MIXES
+            for a, b in zip(
+                *(found.rows(names, "time", what="warm", load=load)[name][mix] for name in names), strict=True
+            )
+        ]
+        figures.most(f"load {load}, GPU-time lost to warmth", mean(lost), unit="points", at_most=0.2)
+
+
 def closed_form(figures: Figures) -> None:
     wrong = list(exact.differing())
     for counts, named, cards in wrong[:5]:
@@ -161,7 +186,8 @@ def fast(figures: Figures) -> None:
     its_index = choosing.choosing(FLEETS[-1])
     print(
         f"{its_index.cards:>7,} cards by their ids, as the product keeps them: p50 {its_index.p50_us:.1f} µs,"
-        f" p99 {its_index.p99_us:.1f} µs; four slices on one node {its_index.same_node_ms:.1f} ms, anywhere"
+        f" p99 {its_index.p99_us:.1f} µs; four whole cards on one node {its_index.whole_ms:.2f} ms, four slices"
+        f" {its_index.same_node_ms:.1f} ms (the first time {its_index.first_ms:.0f} ms), anywhere"
         f" {its_index.anywhere_ms:.2f} ms; a card that leaves and comes back {its_index.changed_us:.1f} µs",
         file=sys.stderr,
     )
@@ -190,6 +216,7 @@ def main() -> None:
     filling(found, figures)
     loaded(found, figures)
     flipped(found, figures)
+    still_cut(found, figures)
     print(f"\n{monotonic() - began:.0f} s in all", file=sys.stderr)
     figures.leave()
 

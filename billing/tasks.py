@@ -3,6 +3,7 @@
 import structlog
 
 from billing.services import closing, metering
+from billing.services.ledger import catching_up, sealing
 from billing.services.payments import collecting, opening
 from ports import clock, doorbell
 from ports.doorbell import answering
@@ -29,6 +30,14 @@ def close_due() -> None:
     for month in closed.waiting:
         tell = log.error if month.broken else log.warning
         tell("a month could not be closed yet", tenant=month.tenant_id, month=month.label, why=month.why)
+
+
+@answering("billing.keep_ledger")
+def keep_ledger() -> None:
+    """Book what an older release did not, and seal what was posted."""
+    now = clock.now()
+    catching_up.post_missing(now=now)
+    sealing.seal(now=now)
 
 
 @answering("billing.collect_due")

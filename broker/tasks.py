@@ -58,10 +58,12 @@ def sweep() -> None:
 
 @answering("broker.sweep_all")
 def sweep_all(_subject: str = "") -> None:
-    """Look at every live lease, at how nodes are cut, and at what the cluster runs without a lease."""
-    for hint in (*reconcile.all_live(), *planning.clusters_to_plan()):
+    """Look at every live lease, at how nodes are cut, who could be moved, and what the cluster runs without a lease."""
+    now = clock.now()
+    plans = (*planning.clusters_to_plan(), *proposing.clusters_to_plan(now=now))
+    for hint in (*reconcile.all_live(), *plans):
         doorbell.send(*hint)
-    orphans.remove_all(now=clock.now())
+    orphans.remove_all(now=now)
 
 
 @answering("broker.orphans")

@@ -11,6 +11,7 @@ from django.views.decorators.http import require_safe
 
 from config import metrics
 from config.problems import problem_response
+from config.requests import proxied
 from ports import doorbell
 
 LOOPBACK = ("127.0.0.1", "::1")
@@ -71,9 +72,7 @@ def _may_read(request: HttpRequest) -> bool:
     given = request.headers.get("Authorization", "").removeprefix("Bearer ")
     if token and hmac.compare_digest(given.encode(), token.encode()):
         return True
-    # Behind a proxy on the same machine everyone comes from the loopback address, with this header.
-    proxied = "X-Forwarded-For" in request.headers or "Forwarded" in request.headers
-    return request.META.get("REMOTE_ADDR") in LOOPBACK and not proxied
+    return request.META.get("REMOTE_ADDR") in LOOPBACK and not proxied(request)
 
 
 @require_safe

@@ -74,6 +74,16 @@ class Operator(BaseSettings):
     simulated_speed: float = Field(
         default=1.0, description="Divides the simulated provisioner's pull and start times."
     )
+    simulated_cut_s: float = Field(
+        default=0.4,
+        ge=0,
+        description="Median seconds in which a simulated card is cut for a slice; one that is still cut takes none.",
+    )
+    simulated_destroy_s: float = Field(
+        default=0.2,
+        ge=0,
+        description="Median seconds that it takes longer where something left cut is destroyed first.",
+    )
     lease_gates: tuple[str, ...] = Field(
         default=("broker.services.quotas.gate", "billing.services.burn.gate"),
         description="What a lease must pass before it may queue, in this order.",
@@ -102,6 +112,12 @@ class Operator(BaseSettings):
         description="GiB of volumes a tenant may have, until operators say more.",
     )
     max_lease_hours: int = Field(default=24 * 30, description="The longest a lease may be asked for.")
+    quote_lasts_s: int = Field(
+        default=600,
+        ge=1,
+        le=30 * 86400,
+        description="For how long after it was made the price of a quote can be had.",
+    )
     provision_timeout_s: int = Field(
         default=600, description="A lease not active this long after placement ends as provision_timeout."
     )

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from billing.domain.ledger import AccountType
 from broker.domain.states import EndReason, LeaseState
 from config.logs import LOGGING as LOGGING
 from config.operator import operator
@@ -81,6 +82,7 @@ MIDDLEWARE = [
     "config.requests.Compression",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "config.requests.RequestContext",
+    "config.requests.OneName",
     "csp.middleware.CSPMiddleware",
     "config.requests.BodyLimit",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -250,6 +252,8 @@ SPECTACULAR_SETTINGS = {
         "NodeState": "broker.models.inventory.NodeState",
         "OfferingState": "broker.models.offerings.OfferingState",
         "PaymentStatus": "billing.models.payments.PaymentStatus",
+        "TransferKind": "billing.models.ledger.TransferKind",
+        "AccountType": [each.value for each in AccountType],
     },
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
@@ -281,6 +285,7 @@ CELERY_BEAT_SCHEDULE = {
     "rate": {"task": "billing.rate", "schedule": 30.0, "options": {"expires": 30}},
     "tidy": {"task": "tenants.tidy", "schedule": 3600.0, "options": {"expires": 3600}},
     "collect-due": {"task": "billing.collect_due", "schedule": 30.0, "options": {"expires": 30}},
+    "keep-ledger": {"task": "billing.keep_ledger", "schedule": 600.0, "options": {"expires": 600}},
     "close-due": {"task": "billing.close_due", "schedule": 600.0, "options": {"expires": 600}},
 }
 
@@ -289,12 +294,15 @@ PROVISIONERS = {  # by Cluster.provisioner; each is made with the cluster's id
     "kubernetes": "broker.provisioners.kubernetes.provisioner.KubernetesProvisioner",
 }
 SIMULATED_SPEED = operator.simulated_speed
+SIMULATED_CUT_S = operator.simulated_cut_s
+SIMULATED_DESTROY_S = operator.simulated_destroy_s
 LEASE_GATES = operator.lease_gates
 PAYMENT_GATEWAY = operator.payment_gateway
 SHARE_SOFT_CARDS = operator.share_soft_cards
 NEW_TENANT_UNITS = operator.new_tenant_units
 NEW_TENANT_STORAGE_GIB = operator.new_tenant_storage_gib
 MAX_LEASE_HOURS = operator.max_lease_hours
+QUOTE_LASTS_S = operator.quote_lasts_s
 PROVISION_TIMEOUT_S = operator.provision_timeout_s
 MOVE_NOTICE_S = operator.move_notice_s
 CURRENCY = operator.currency

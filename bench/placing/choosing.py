@@ -9,10 +9,15 @@ from time import perf_counter, perf_counter_ns
 
 from bench.placing.cards import MODEL, PROFILES
 from bench.placing.workloads import MADE
+from broker.domain.geometry import EMPTY
 from broker.domain.placement.gangs import gang_of
-from broker.domain.placement.pool import CardView, PoolIndex, Seat
-from broker.domain.profiles import Profile
+from broker.domain.placement.pool import CardView, PoolIndex
+from broker.domain.placement.seats import Seat
+from broker.domain.placement.topology import Link, Topology
+from broker.domain.placement.warmth import COLD
+from broker.domain.profiles import Placement, Profile
 
+PAIRS = tuple(tuple(Link.BRIDGE if a // 2 == b // 2 else Link.NUMA for b in range(8)) for a in range(8))
 MIX, ROUNDS, GANGS, CHANGES = "skew_small6", 20_000, 20, 20_000
 
 
@@ -23,7 +28,9 @@ class Choosing:
     cards: int
     p50_us: float
     p99_us: float
-    same_node_ms: float  # four slices on one node
+    same_node_ms: float  # four slices on one node, a little having changed since the last ask
+    first_ms: float  # the first time that anybody asks for these
+    whole_ms: float  # four whole cards on one node whose links are known, as above
     anywhere_ms: float  # four slices on any
     changed_us: float  # a card leaves and comes back
 
@@ -31,7 +38,8 @@ class Choosing:
 def choosing(cards: int, seed: int = 1) -> Choosing:
     """Fill a pool, then choose, hold and let go; ask for gangs; and let cards leave and come back."""
     chance = Random(seed)
-    pool = PoolIndex(MODEL, [CardView(f"gpu_{n:07}", f"node_{n // 8:06}") for n in range(cards)])
+    cold = [CardView(f"gpu_{n:07}", f"node_{n // 8:06}", EMPTY, None, COLD) for n in range(cards)]
+    pool = PoolIndex(MODEL, cold)
     live = _filled(pool, chance.choices(PROFILES, MADE[MIX], k=29 * cards // 10))
     gc.freeze()
     took = []
@@ -46,7 +54,13 @@ def choosing(cards: int, seed: int = 1) -> Choosing:
             pool.hold(seat, profile)
             live.append((seat, profile))
     two = MODEL.profile("2g.20gb", PROFILES[0].isolation)
-    together = _mean_ms(lambda: gang_of(pool, two, count=4, same_node=True))
+    first = _timed_ms(lambda: gang_of(pool, two, count=4, same_node=True))
+
+    def change() -> None:
+        pool.release(*live[-1])
+        pool.hold(*live[-1])
+
+    together = _mean_ms(lambda: gang_of(pool, two, count=4, same_node=True), before=change)
     anywhere = _mean_ms(lambda: gang_of(pool, two, count=4, same_node=False))
     changing = chance.choices([f"gpu_{n:07}" for n in range(cards)], k=CHANGES)
     began = perf_counter()
@@ -55,7 +69,32 @@ def choosing(cards: int, seed: int = 1) -> Choosing:
     changed = 1e6 * (perf_counter() - began) / CHANGES
     gc.unfreeze()
     parts = quantiles(took, n=100)
-    return Choosing(cards, parts[49] / 1e3, parts[98] / 1e3, together, anywhere, changed)
+    whole = _whole_ms(cards, chance)
+    return Choosing(cards, parts[49] / 1e3, parts[98] / 1e3, together, first, whole, anywhere, changed)
+
+
+def _whole_ms(cards: int, chance: Random) -> float:
+    """Let gangs of four come and go on nodes of which some cards are taken, whose cards are bridged in pairs."""
+    nodes = {f"node_{n:06}": [f"gpu_{n:06}_{c}" for c in range(8)] for n in range(cards // 8)}
+    pool = PoolIndex(MODEL, [CardView(gpu, node) for node, its in nodes.items() for gpu in its])
+    topologies = {node: Topology(tuple(its), PAIRS) for node, its in nodes.items()}
+    seat_of, whole = Placement(0, MODEL.grid), MODEL.whole
+    held = [Seat(gpu, seat_of) for its in nodes.values() for gpu in chance.sample(its, chance.randrange(9))]
+    for seat in held:
+        pool.hold(seat, whole)
+
+    def change() -> None:
+        at = chance.randrange(len(held))
+        pool.release(held[at], whole)
+        found = pool.choose(whole)
+        if found:
+            held[at] = found
+            pool.hold(found, whole)
+
+    gang_of(pool, whole, count=4, same_node=True, topologies=topologies)
+    return _mean_ms(
+        lambda: gang_of(pool, whole, count=4, same_node=True, topologies=topologies), before=change
+    )
 
 
 def _filled(pool: PoolIndex, wanted: list[Profile]) -> list[tuple[Seat, Profile]]:
@@ -67,8 +106,16 @@ def _filled(pool: PoolIndex, wanted: list[Profile]) -> list[tuple[Seat, Profile]
     return live
 
 
-def _mean_ms(act: Callable[[], object]) -> float:
-    began = perf_counter()
+def _mean_ms(act: Callable[[], object], *, before: Callable[[], object] = int) -> float:
+    """Return how long an act takes, of a few, each after something that is not counted."""
+    took = 0.0
     for _ in range(GANGS):
-        act()
-    return 1e3 * (perf_counter() - began) / GANGS
+        before()
+        took += _timed_ms(act)
+    return took / GANGS
+
+
+def _timed_ms(act: Callable[[], object]) -> float:
+    began = perf_counter()
+    act()
+    return 1e3 * (perf_counter() - began)

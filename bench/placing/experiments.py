@@ -10,6 +10,7 @@ from bench.placing.drifting import drift
 from bench.placing.inflate import fill
 from bench.placing.online import Served, serve
 from bench.placing.policies import MOVING, Make, policies
+from bench.placing.warming import warmed
 from bench.placing.workloads import Arrival, Request
 
 FILLED = workloads.spread(workloads.OPENB_NODES)
@@ -42,6 +43,9 @@ def run(job: Job) -> tuple[Job, Results]:
     """Run one job; the two processes are handed these."""
     if job.what == "drift":
         return job, {(name, "time"): value for name, value in drift(job.mix, job.into, job.seed).items()}
+    if job.what == "warm":
+        arrivals, demand = coming(job)
+        return job, warmed(arrivals, SERVED, demand, job.seed)
     return job, inflate(job) if job.what == "inflate" else online(job)
 
 
@@ -72,11 +76,16 @@ def first_full(requests: list[Request]) -> list[Request]:
     return requests
 
 
-def online(job: Job) -> Results:
+def coming(job: Job) -> tuple[list[Arrival], list[float]]:
+    """Return the requests of a job and the work that they are on average, by profile."""
     arrivals = workloads.coming(
         job.mix, ARRIVALS, job.seed, lambda work: cards_for(work) / (job.load * len(SERVED))
     )
-    demand = workloads.work([each.request for each in arrivals], arrivals[-1].at)
+    return arrivals, workloads.work([each.request for each in arrivals], arrivals[-1].at)
+
+
+def online(job: Job) -> Results:
+    arrivals, demand = coming(job)
     makes = policies(demand, job.seed)
     found = served(makes, makes, arrivals, count_cards=job.load < 0.8)
     asked = sum(weight * each for weight, each in zip(WEIGHTS, demand, strict=True))

@@ -22,9 +22,7 @@ Make = Callable[[Sequence[int]], Fleet]
 
 def policies(forecast: Sequence[float], seed: int) -> dict[str, Make]:
     """Return what makes a fleet of each policy, for those that want a forecast by profile with this one."""
-    popularity = [each / sum(forecast) for each in forecast]
-    chance = Random(f"prices {seed}").random
-    told = prices.duals(PROFILES, MODEL.grid, forecast, chance=chance, compute=MODEL.compute)
+    popularity = _popularity(forecast)
     by_rule: dict[str, Rule] = {
         "mcc": rules.most_legal,
         "bf": rules.best_fit,
@@ -40,12 +38,23 @@ def policies(forecast: Sequence[float], seed: int) -> dict[str, Make]:
     }
     for name, rule in by_rule.items():
         found[name] = lambda nodes, rule=rule: Bucketed(ranked(TABLE, rule), nodes)
-    ours = ranked(COUNTED, bid_price(COUNTED, told, popularity))
+    ours = told(forecast, seed)
     found[UNTOLD] = lambda nodes: Bucketed(untold(), nodes)
     found[OURS] = lambda nodes: Bucketed(ours, nodes)
     for name, freedom in MOVING.items():
         found[name] = lambda nodes, freedom=freedom: Moved(ours, nodes, freedom)
     return found
+
+
+def told(forecast: Sequence[float], seed: int) -> Ranks:
+    """Return our ranks at the prices of this demand."""
+    chance = Random(f"prices {seed}").random
+    worth = prices.duals(PROFILES, MODEL.grid, forecast, chance=chance, compute=MODEL.compute)
+    return ranked(COUNTED, bid_price(COUNTED, worth, _popularity(forecast)))
+
+
+def _popularity(forecast: Sequence[float]) -> list[float]:
+    return [each / sum(forecast) for each in forecast]
 
 
 def untold() -> Ranks:

@@ -9,10 +9,10 @@ from time import perf_counter, perf_counter_ns, process_time
 from bench.placing.cards import COUNTED, MODEL, ONE, PROFILES
 from bench.placing.workloads import MADE, spread
 from broker.domain.placement import prices
-from broker.domain.placement.buckets import Buckets
 from broker.domain.placement.ranks import Ranks
 from broker.domain.placement.rules import ranks_by_price
 from broker.domain.placement.tables import NOWHERE
+from broker.domain.placement.warm_buckets import WarmBuckets
 
 MIX, ROUNDS, SCANS = "skew_small6", 60_000, 40
 Held = tuple[int, int, int]  # card, profile, first unit
@@ -40,7 +40,7 @@ def ranks() -> Ranks:
 def speed_of(cards: int, seed: int = 1) -> Speed:
     """Fill a fleet, then time what is placed after one random lease has gone, one after the other."""
     chance = Random(seed)
-    buckets = Buckets(ranks(), spread({8: cards // 8}))
+    buckets = WarmBuckets(ranks(), spread({8: cards // 8}))
     live = filled(buckets, chance.choices(range(len(PROFILES)), MADE[MIX], k=33 * cards // 10))
     full = 100 * (1 - sum(COUNTED.free(state) for state in buckets.state) / (MODEL.grid * cards))
     count = len(live)
@@ -52,7 +52,7 @@ def speed_of(cards: int, seed: int = 1) -> Speed:
     return Speed(cards, count, full, parts[49] / 1e3, parts[98] / 1e3, pairs, scan_us(buckets, chance))
 
 
-def filled(buckets: Buckets, wanted: list[int]) -> list[Held]:
+def filled(buckets: WarmBuckets, wanted: list[int]) -> list[Held]:
     found = []
     for profile in wanted:
         if seat := buckets.place(profile):
@@ -60,7 +60,7 @@ def filled(buckets: Buckets, wanted: list[int]) -> list[Held]:
     return found
 
 
-def timed(buckets: Buckets, live: list[Held], chance: Random) -> list[int]:
+def timed(buckets: WarmBuckets, live: list[Held], chance: Random) -> list[int]:
     """Return the nanoseconds that each of the placements took."""
     took = []
     for profile in chance.choices(range(len(PROFILES)), MADE[MIX], k=ROUNDS):
@@ -75,7 +75,7 @@ def timed(buckets: Buckets, live: list[Held], chance: Random) -> list[int]:
     return took
 
 
-def pairs_per_second(buckets: Buckets, live: list[Held], chance: Random) -> float:
+def pairs_per_second(buckets: WarmBuckets, live: list[Held], chance: Random) -> float:
     """Return how often in a second of one processor a lease goes and one of the same profile is placed."""
     gone = [live[at] for at in chance.sample(range(len(live)), min(ROUNDS, len(live)))]
     place, release = buckets.place, buckets.release
@@ -86,7 +86,7 @@ def pairs_per_second(buckets: Buckets, live: list[Held], chance: Random) -> floa
     return len(gone) / (process_time() - began)
 
 
-def scan_us(buckets: Buckets, chance: Random) -> float:
+def scan_us(buckets: WarmBuckets, chance: Random) -> float:
     """Return the time of the same decision by looking at every card, the way it is done without buckets."""
     began = perf_counter()
     for profile in chance.choices(range(len(PROFILES)), MADE[MIX], k=SCANS):
@@ -102,7 +102,7 @@ def rebuilding_s(allocations: int) -> float:
     Random(1).shuffle(held)
     nodes, order = spread({8: -(-allocations // (8 * each))}), ranks()
     began = process_time()
-    buckets = Buckets(order, nodes)
+    buckets = WarmBuckets(order, nodes)
     for card, profile, start in held:
         buckets.hold(card, profile, start)
     return process_time() - began

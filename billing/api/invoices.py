@@ -4,6 +4,7 @@ from typing import Any, ClassVar
 
 from django.db.models import QuerySet
 from django.http import Http404
+from django.http.response import HttpResponseBase
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.decorators import action
@@ -11,8 +12,10 @@ from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from billing.api import bundles
 from billing.api.amounts import MoneyOut, exact, hourly, money
 from billing.api.payments import PaymentOut
+from billing.domain.explain import fraction
 from billing.models import Invoice, InvoiceLine, InvoiceStatus
 from billing.services.explain import Explained, LeaseUse, explain
 from billing.services.payments import opening
@@ -93,8 +96,11 @@ class WindowOut(serializers.Serializer[Any]):
 
 
 class LeaseUseOut(serializers.Serializer[Any]):
+    """One lease's part; a quote that it cites fixed its price, whatever the list said while it ran."""
+
     lease = serializers.CharField()
     name = serializers.CharField()
+    quote = serializers.CharField(allow_null=True)
     unit_seconds = serializers.IntegerField()
     windows = WindowOut(many=True)
 
@@ -115,6 +121,7 @@ class ExplainOut(serializers.Serializer[Any]):
     leases = LeaseUseOut(many=True)
     leases_total = serializers.IntegerField()
     rule = serializers.CharField()
+    fraction = serializers.CharField()
     recomputed = MoneyOut()
     recomputed_equal = serializers.BooleanField()
 
@@ -133,6 +140,7 @@ class Invoices(ListModelMixin, RetrieveModelMixin, TenantViewSet):
         "retrieve": "billing.read",
         "lines": "billing.read",
         "explain": "billing.read",
+        "bundle": "billing.read",
         "pay": "billing.write",
     }
 
@@ -163,6 +171,15 @@ class Invoices(ListModelMixin, RetrieveModelMixin, TenantViewSet):
             raise Http404
         return Response(_shown(explain(line, most=MOST_LEASES)))
 
+    @extend_schema(responses=bundles.BundleOut, filters=False)
+    @action(detail=True, pagination_class=None)
+    def bundle(self, request: Request, pk: str) -> HttpResponseBase:
+        """Return everything that the invoice follows from, as a file that anybody can check it by.
+
+        The program that does so is given out at `/invoices/verify.py`. A final invoice has the same bytes for ever.
+        """
+        return bundles.sent(self.get_object())
+
     @extend_schema(request=None, responses={202: PaymentOut})
     @action(detail=True, methods=["post"])
     @idempotent()
@@ -190,6 +207,7 @@ def _shown(told: Explained) -> dict[str, Any]:
         "leases": [_use(use) for use in told.leases],
         "leases_total": told.leases_total,
         "rule": told.rule.sum,
+        "fraction": fraction(int(told.line.exact_num)),
         "recomputed": money(told.recomputed_minor, currency),
         "recomputed_equal": told.recomputed_equal,
     }
@@ -199,6 +217,7 @@ def _use(use: LeaseUse) -> dict[str, Any]:
     return {
         "lease": use.lease,
         "name": use.name,
+        "quote": use.quote and use.quote.pk,
         "unit_seconds": use.unit_seconds,
         "windows": WindowOut(use.windows, many=True).data,
     }

@@ -4,7 +4,9 @@ from django.urls import path
 from rest_framework.routers import SimpleRouter
 
 from billing.api.all_cards import OpsGpus
+from billing.api.all_ledger import OpsLedgerTransfers, OpsTrialBalance
 from billing.api.all_money import OpsOfferings, OpsPayments, OpsPriceVersions, OpsProofs
+from billing.api.all_prices import OpsGaps, OpsNextPrices, OpsPreviews
 from billing.api.invoices import Invoices
 from billing.api.payments import Payments
 from billing.api.prices import PriceVersions
@@ -22,6 +24,7 @@ router.register("ops/gpus", OpsGpus, "api-ops-gpu")
 router.register("ops/offerings", OpsOfferings, "api-ops-offering")
 router.register("ops/price-versions", OpsPriceVersions, "api-ops-price-version")
 router.register("ops/payments", OpsPayments, "api-ops-payment")
+router.register("ops/ledger-transfers", OpsLedgerTransfers, "api-ops-ledger-transfer")
 
 urlpatterns = [
     path(
@@ -29,6 +32,18 @@ urlpatterns = [
         LeaseCharges.as_view({"get": "retrieve"}),
         name="api-lease-charges",
     ),
+    path(
+        "ops/offerings/<str:pk>/price",
+        OpsNextPrices.as_view({"put": "update"}),
+        name="api-ops-offering-price",
+    ),
+    path(
+        "ops/offerings/<str:pk>/preview",
+        OpsPreviews.as_view({"get": "retrieve"}),
+        name="api-ops-offering-preview",
+    ),
+    path("ops/price-gaps", OpsGaps.as_view({"get": "list"}), name="api-ops-price-gap-list"),
     path("ops/proofs", OpsProofs.as_view({"get": "list"}), name="api-ops-proof-list"),
+    path("ops/trial-balance", OpsTrialBalance.as_view({"get": "list"}), name="api-ops-trial-balance-list"),
     *router.urls,
 ]

@@ -85,6 +85,11 @@ def exactly(exact_num: int) -> str:
     return f"{text}…" if rest else text
 
 
+def fraction(exact_num: int) -> str:
+    """Write an exact amount as the fraction that it is: 3,586,089,240,000,000 / 3,600,000,000,000."""
+    return f"{_grouped(exact_num)} / {_grouped(EXACT_PER_UNIT)}"
+
+
 def _grouped(number: int) -> str:
     return f"{number:,}"
 

@@ -1,6 +1,6 @@
 """What a price asks for: flat prices, as exact integers."""
 
-from billing.domain.money import EXACT_PER_UNIT, exponent_of, to_minor_up
+from billing.domain.money import EXACT_PER_UNIT, exponent_of, to_minor, to_minor_up
 
 
 def burn(nano_per_hour: int, quantity: int) -> int:
@@ -19,6 +19,12 @@ def at_most(seconds: int, *, quantity: int, nano_per_hour: int, currency: str) -
     """Return the minor units that cover the use whatever rounding does: what a Hold sets aside."""
     exact = cost(seconds, quantity=quantity, nano_per_hour=nano_per_hour)
     return to_minor_up(exact, exponent_of(currency))
+
+
+def cap(seconds: int, *, quantity: int, nano_per_hour: int, currency: str) -> int:
+    """Return the minor units that the use comes to as a line of an invoice: rounded once, half up."""
+    exact = cost(seconds, quantity=quantity, nano_per_hour=nano_per_hour)
+    return to_minor(exact, exponent_of(currency))
 
 
 def lasts(minor: int, *, quantity: int, nano_per_hour: int, currency: str) -> int | None:

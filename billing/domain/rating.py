@@ -4,8 +4,8 @@ The database does the same in one statement; whatever the two disagree on is a b
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import pairwise
 
@@ -43,6 +43,9 @@ class Price:
         """Return when it applies, looking no further than `until`."""
         end = until if self.end is None else min(self.end, until)
         return Period(self.start, end) if self.start < end else None
+
+
+NONE: Mapping[str, Price] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +103,16 @@ def segments(steps: Iterable[Step]) -> Iterator[Segment]:
                 yield Segment(opened, Period(opened.at, closed.at))
 
 
-def rate(steps: Iterable[Step], prices: Iterable[Price], periods: dict[str, Period]) -> Rated:
-    """Charge every billable second of every unit once, at the price of that second, in its period."""
+def rate(
+    steps: Iterable[Step],
+    prices: Iterable[Price],
+    periods: dict[str, Period],
+    promised: Mapping[str, Price] = NONE,
+) -> Rated:
+    """Charge every billable second of every unit once, at the price of that second, in its period.
+
+    A lease that was `promised` a price has that for all it uses of the offering, whenever the price was valid.
+    """
     offered: defaultdict[tuple[str, PriceClass], list[Price]] = defaultdict(list)
     for price in prices:
         offered[price.offering, price.price_class].append(price)
@@ -109,7 +120,10 @@ def rate(steps: Iterable[Step], prices: Iterable[Price], periods: dict[str, Peri
     unrated: list[Unrated] = []
     for segment in segments(steps):
         opened = segment.opened
-        found = list(_charges(segment, offered[opened.offering, opened.price_class], periods))
+        known = offered[opened.offering, opened.price_class]
+        if (kept := promised.get(opened.lease)) and kept.offering == opened.offering:
+            known = [replace(kept, start=opened.at, end=None)]
+        found = list(_charges(segment, known, periods))
         missing = segment.span.seconds * opened.quantity - sum(charge.unit_seconds for charge in found)
         if missing < 0:
             raise ValueError(

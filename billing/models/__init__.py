@@ -1,23 +1,31 @@
 from billing.models.charges import BillingRun, RatedCharge, RatingMark
 from billing.models.invoices import Invoice, InvoiceLine, InvoiceSeries, InvoiceStatus
+from billing.models.ledger import AccountBalance, LedgerAccount, LedgerSeal, LedgerTransfer, TransferKind
 from billing.models.payments import Payment, PaymentStatus
 from billing.models.periods import BillingPeriod
 from billing.models.prices import PriceVersion, RateCard
+from billing.models.quotes import Quote
 from billing.models.simulated import SimulatedCharge, SimulatedPayer
 
 __all__ = [
+    "AccountBalance",
     "BillingPeriod",
     "BillingRun",
     "Invoice",
     "InvoiceLine",
     "InvoiceSeries",
     "InvoiceStatus",
+    "LedgerAccount",
+    "LedgerSeal",
+    "LedgerTransfer",
     "Payment",
     "PaymentStatus",
     "PriceVersion",
+    "Quote",
     "RateCard",
     "RatedCharge",
     "RatingMark",
     "SimulatedCharge",
     "SimulatedPayer",
+    "TransferKind",
 ]

@@ -9,5 +9,9 @@ def invoice_id() -> str:
     return ids.new("inv")
 
 
+def quote_id() -> str:
+    return ids.new("quo")
+
+
 def payment_id() -> str:
     return ids.new("pay")

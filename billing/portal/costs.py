@@ -1,7 +1,7 @@
 """What one lease cost, stretch by stretch: its transitions against the prices that were valid then."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import pairwise
 
@@ -9,7 +9,7 @@ from billing.domain.money import exponent_of, to_minor
 from billing.domain.periods import Period
 from billing.domain.pricing import cost
 from billing.models import PriceVersion
-from billing.services.prices import LIST
+from billing.services.prices import LIST, Price, priced
 from broker.domain.lifecycle import BILLABLE
 from broker.domain.states import LeaseState
 from broker.models import Transition
@@ -52,14 +52,19 @@ class Stretch:
         return to_minor(self.exact_num, exponent_of(self.currency))
 
 
-def stretches(steps: Iterable[Transition], *, currency: str, now: datetime) -> list[Stretch]:
-    """Return the life of one lease as stretches, the present one open until `now`; one query."""
+def stretches(
+    steps: Iterable[Transition], *, currency: str, now: datetime, promised: Price | None = None
+) -> list[Stretch]:
+    """Return the life of one lease as stretches, the present one open until `now`; one query.
+
+    `promised` is the price of the quote that it cites: then it has no other for what that is of.
+    """
     life = sorted(steps, key=lambda step: step.seq)
     until = now.astimezone(UTC).replace(microsecond=0)
     ends = [later.at for _, later in pairwise(life)]
     if life and LeaseState(life[-1].after) not in (LeaseState.RELEASED, LeaseState.FAILED):
         ends.append(max(until, life[-1].at))
-    prices = _prices(life, currency) if life else []
+    prices = _prices(life, currency, promised) if life else []
     found: list[Stretch] = []
     for i, (step, end) in enumerate(zip(life, ends, strict=False)):
         if step.at < end:
@@ -67,14 +72,15 @@ def stretches(steps: Iterable[Transition], *, currency: str, now: datetime) -> l
     return found
 
 
-def _prices(life: list[Transition], currency: str) -> list[PriceVersion]:
-    offerings = {step.offering_id for step in life}
+def _prices(life: list[Transition], currency: str, promised: Price | None) -> list[Price]:
+    always = [replace(promised, since=life[0].at, until=None)] if promised else []
+    offerings = {step.offering_id for step in life} - {price.offering for price in always}
     rows = PriceVersion.objects.filter(rate_card__name=LIST, currency=currency, offering__in=offerings)
-    return list(rows.order_by("valid"))
+    return [*always, *(priced(row) for row in rows.order_by("valid"))]
 
 
 def _priced(
-    step: Transition, end: datetime, prices: list[PriceVersion], currency: str, *, open_: bool
+    step: Transition, end: datetime, prices: list[Price], currency: str, *, open_: bool
 ) -> Iterator[Stretch]:
     state = LeaseState(step.after)
     if state not in BILLABLE:
@@ -82,10 +88,10 @@ def _priced(
         return
     span = Period(step.at.astimezone(UTC), end.astimezone(UTC))
     for price in prices:
-        if price.offering_id != step.offering_id:
+        if price.offering != step.offering_id:
             continue
-        since = price.valid.lower.astimezone(UTC)
-        until = price.valid.upper.astimezone(UTC) if price.valid.upper else span.end
+        since = price.since.astimezone(UTC)
+        until = price.until.astimezone(UTC) if price.until else span.end
         shared = span.intersect(Period(since, until)) if since < until else None
         if shared:
             yield Stretch(
@@ -95,6 +101,6 @@ def _priced(
                 step.quantity,
                 price.nano_per_hour,
                 currency,
-                price.pk,
+                price.version,
                 open=open_ and shared.end == span.end,
             )

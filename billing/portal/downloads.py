@@ -1,13 +1,18 @@
-"""Tables as CSV, safe to open in a spreadsheet."""
+"""What is taken away as a file: tables as CSV, safe to open in a spreadsheet, and the bundles of invoices."""
 
 import csv
 import re
 from collections.abc import Iterable, Sequence
 from io import StringIO
 
-from django.http import HttpResponse
+from django.http import HttpResponse, StreamingHttpResponse
+from django.http.response import HttpResponseBase
+
+from billing.models import Invoice
+from billing.services import bundles
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
+AT_ONCE = 1_000_000  # bytes
 NUMBER = re.compile(r"[+-]?[0-9.,]+")
 
 
@@ -26,4 +31,14 @@ def table(name: str, heads: Sequence[str], rows: Iterable[Sequence[object]]) -> 
     writer.writerows([safe(cell) for cell in row] for row in rows)
     answer = HttpResponse(text.getvalue(), content_type="text/csv; charset=utf-8")
     answer["Content-Disposition"] = f'attachment; filename="{name}.csv"'
+    return answer
+
+
+def bundle(invoice: Invoice) -> HttpResponseBase:
+    """Answer with an invoice's bundle; a large one is read and sent piece by piece."""
+    made = bundles.bundle(invoice)
+    whole = made.whole(most=AT_ONCE)
+    answer = HttpResponse(whole) if whole is not None else StreamingHttpResponse(iter(made))
+    answer["Content-Type"] = "application/json"
+    answer["Content-Disposition"] = f'attachment; filename="{bundles.file_name(invoice)}"'
     return answer

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from billing.domain.explain import fraction
 from billing.models import InvoiceLine
 from billing.services.explain import Explained, explain
 
@@ -33,6 +34,10 @@ class Drawer:
         left, _, right = self.told.rule.sum.partition(" = ")
         exact, _, rounded = right.partition(" → ")
         return left, exact, rounded
+
+    @property
+    def fraction(self) -> str:
+        return fraction(int(self.told.line.exact_num))
 
     @property
     def parts(self) -> list[Part]:

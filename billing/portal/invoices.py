@@ -15,6 +15,8 @@ from billing.domain.money import Money, decimal_string, fixed_point
 from billing.models import Invoice, InvoiceLine, InvoiceStatus, Payment, PriceVersion
 from billing.portal import calls, downloads, explained
 from billing.portal.pages import PageRequest, page
+from billing.services.bundles import file_name
+from billing.services.ledger import books
 from billing.services.payments import opening
 from billing.services.payments.opening import NotPayable
 from billing.services.payments.standing import Stands, stands
@@ -43,6 +45,7 @@ def invoices(request: PageRequest) -> HttpResponse:
         return downloads.table("invoices", LIST_HEADS, cells)
     context = {
         "invoices": [(each, month_words(each)) for each in listed],
+        "owed": books.owed(request.tenant.pk),
         "draft": next((each for each in listed if each.status == InvoiceStatus.DRAFT), None),
         "tenant": request.tenant,
         "currency": request.tenant.currency,
@@ -91,6 +94,8 @@ def invoice(request: PageRequest, pk: str) -> HttpResponse:
         "now": request.now,
         "call": calls.get(path),
         "call_lines": calls.get(f"{path}/lines?limit=500"),
+        "call_bundle": calls.get(f"{path}/bundle"),
+        "file_name": file_name(found),
         "call_pay": calls.post(f"{path}/pay", {}) if money.payable else "",
     }
     if at is not None:

@@ -15,6 +15,9 @@ from billing.portal import calls, rail, shelf, wishes
 from billing.portal.pages import PageRequest, may, must, page
 from billing.portal.shelf import Item, Sold
 from billing.portal.volumes import gib
+from billing.services import citing
+from broker.domain.moves import stays
+from broker.domain.states import Isolation
 from broker.domain.workloads import TEMPLATES, template_for
 from broker.models import Lease, Volume
 from broker.services.leases import request as asking
@@ -65,6 +68,7 @@ def form(request: PageRequest, asked: QueryDict, *, sent: bool = False) -> HttpR
     if each is None:
         return render(request, "billing/launch_empty.html", {"now": request.now})
     wanted = wish.wanted(each.offering, ZoneInfo(request.tenant.time_zone))
+    stale = ""  # what became of the quote that the form carried
     reused = False  # whoever went back after a launch and changed the form; the browser still has its old key
     if sent:
         if wish.offering != each.offering.pk:
@@ -74,6 +78,8 @@ def form(request: PageRequest, asked: QueryDict, *, sent: bool = False) -> HttpR
                 return done
         except answers.KeyReused:
             reused = True
+        except citing.NOT_KEPT as refusal:
+            stale = refusal.detail
     # Keys and variables are not sent with every change of the form: they are judged when it is sent.
     quote = rail.quote(request, each, wanted if sent else replace(wanted, workload="", env={}, ssh_keys=()))
     refused = ""
@@ -105,6 +111,8 @@ def form(request: PageRequest, asked: QueryDict, *, sent: bool = False) -> HttpR
         "may_launch": may_write and request.tenant.suspended_at is None,
         "project": request.project,
         "reused": reused,
+        "stays": wish.movable and stays(Isolation(each.offering.isolation), wanted.quantity),
+        "stale": stale,
         "key": (not reused and asked.get("key")) or ids.secret(),
         "now": request.now,
         "call": calls.post("/leases", body(request, each, wish, wanted)),
@@ -168,7 +176,10 @@ def pick(items: list[Item], wish: wishes.Wish) -> Sold | None:
 
 
 def start(request: PageRequest, wanted: asking.Wanted, wish: wishes.Wish) -> HttpResponse | None:
-    """Launch it once, however often the button was pressed; None when it is refused."""
+    """Launch it once, however often the button was pressed; None when it is refused.
+
+    Raises what is said of a quote that no longer holds: there is another one to take then.
+    """
     stands_for = answers.Asked(
         tenant_id=request.tenant.pk,
         bearer=request.actor.id,
@@ -187,6 +198,8 @@ def start(request: PageRequest, wanted: asking.Wanted, wish: wishes.Wish) -> Htt
         return None
     try:
         lease = asking.request(wanted, project=request.project, actor=request.actor, now=request.now)
+    except citing.NOT_KEPT:
+        raise
     except Refused:
         return None
     where = reverse("lease", args=[lease.pk])

@@ -13,6 +13,8 @@ from billing.portal.shelf import Sold
 from billing.services import alternatives
 from billing.services.alternatives import Alternative
 from billing.services.prices import NoPrice
+from billing.services.quotes import offer_for
+from billing.services.sealing import Offer
 from broker.models import Lease
 from broker.services import capacity
 from broker.services.catalogue import profile_of
@@ -56,7 +58,7 @@ class Other:
 
 @dataclass(frozen=True)
 class Quote:
-    """One answer to "may I have this, and for how much"; nothing of it is stored."""
+    """One answer to "may I have this, and for how much"; nothing of it is stored before somebody takes it up."""
 
     sold: Sold
     wanted: Wanted
@@ -71,6 +73,7 @@ class Quote:
     ends: datetime | None = None
     refused: Refused | None = None
     others: tuple[Other, ...] = field(default=())
+    offer: Offer | None = None  # the promise of this price, which the form carries along
 
     @property
     def starts_words(self) -> str:
@@ -125,6 +128,7 @@ def quote(request: PageRequest, each: Sold, wanted: Wanted) -> Quote:
         ends=earliest_end(request, wanted),
         refused=refused or beyond(each, wanted, bars),
         others=others(lease, cost, request.now) if lease and cost else (),
+        offer=offer_for(lease, each.price, now=request.now) if lease else None,
     )
 
 

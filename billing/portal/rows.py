@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from django.db.models import Prefetch
 
 from billing.services import prices, spend
+from billing.services.prices import Price
 from billing.services.spend import Cost
 from broker.domain.states import LeaseState
 from broker.domain.workloads import TEMPLATES
@@ -48,6 +49,7 @@ class Row:
     cost: Cost
     position: Position | None = None
     seats: tuple[Seat, ...] = field(default=())
+    promised: Price | None = None  # by the quote that it cites, whatever the list says
 
     @property
     def glyph(self) -> Seat:
@@ -180,9 +182,10 @@ def loaded(leases: LeaseQuerySet) -> LeaseQuerySet:
 
 
 def rows(leases: Iterable[Lease], *, currency: str, now: datetime) -> list[Row]:
-    """Turn loaded leases into rows: three queries more, whatever their number."""
+    """Turn loaded leases into rows: three queries more, four where one cites a quote, whatever their number."""
     listed = list(leases)
     price = prices.at(now, currency=currency, offerings={lease.offering_id for lease in listed})
+    promised = prices.promised(listed)
     ran = [lease.pk for lease in listed if lease.ever_active]
     cost = spend.costs(ran, now=now) if ran else {}
     places = positions([lease for lease in listed if lease.state == LeaseState.QUEUED])
@@ -191,7 +194,10 @@ def rows(leases: Iterable[Lease], *, currency: str, now: datetime) -> list[Row]:
             lease=lease,
             currency=currency,
             now=now,
-            nano_per_hour=p.nano_per_hour * lease.quantity if (p := price.get(lease.offering_id)) else None,
+            nano_per_hour=p.nano_per_hour * lease.quantity
+            if (p := promised.get(lease.pk) or price.get(lease.offering_id))
+            else None,
+            promised=promised.get(lease.pk),
             cost=cost.get(lease.pk, Cost.nothing(currency)),
             position=places.get(lease.pk),
             seats=seats_of(lease, lease.allocations.all()),

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from billing.domain.money import fixed_point, half_up
 from billing.portal.pages import PageRequest
 from billing.services import prices
+from billing.services.prices import Price
 from broker.domain.states import PriceClass
 from broker.models import Offering
 from broker.services import capacity
@@ -20,8 +21,12 @@ class Sold:
     """One offering as it is sold now."""
 
     offering: Offering
-    nano_per_hour: int | None
+    price: Price | None
     free: int
+
+    @property
+    def nano_per_hour(self) -> int | None:
+        return self.price.nano_per_hour if self.price else None
 
     @property
     def terms(self) -> str:
@@ -103,7 +108,7 @@ def sold(request: PageRequest) -> list[Sold]:
     offerings = list(Offering.objects.published().select_related("gpu_model"))
     price = prices.at(request.now, currency=request.tenant.currency)
     free = capacity.availability(offerings)
-    return [Sold(o, p.nano_per_hour if (p := price.get(o.pk)) else None, free[o.pk]) for o in offerings]
+    return [Sold(o, price.get(o.pk), free[o.pk]) for o in offerings]
 
 
 def items(all_sold: Iterable[Sold]) -> list[Item]:

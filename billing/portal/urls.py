@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from billing.portal import catalogue, home, invoices, launch, lease, leases, queue, spend, volumes
+from billing.portal import catalogue, checking, home, invoices, launch, lease, leases, queue, spend, volumes
 
 urlpatterns = [
     path("", home.home, name="home"),
@@ -22,6 +22,9 @@ urlpatterns = [
     path("queue/", queue.queue, name="queue"),
     path("spend/", spend.spend, name="spend"),
     path("invoices/", invoices.invoices, name="invoices"),
+    path("invoices/verify.py", checking.program, name="invoice-program"),
     path("invoices/<str:pk>/", invoices.invoice, name="invoice"),
+    path("invoices/<str:pk>/bundle/", checking.bundle, name="invoice-bundle"),
+    path("invoices/<str:pk>/check/", checking.check, name="invoice-check"),
     path("invoices/<str:pk>/pay/", invoices.pay, name="invoice-pay"),
 ]

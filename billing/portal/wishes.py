@@ -9,6 +9,8 @@ from zoneinfo import ZoneInfo
 from django.http import QueryDict
 
 from billing.portal.pages import PageRequest
+from broker.domain.moves import stays
+from broker.domain.states import Isolation
 from broker.domain.workloads import BATCH, JUPYTER, OWN, SSH, VLLM, VSCODE, Template
 from broker.models import Offering
 from broker.services.leases.request import Wanted
@@ -68,6 +70,7 @@ class Wish:
     gib: str  # of a new one
     lasts: str
     until: str
+    quote: str  # the promise of its price, as the page had it
     errors: dict[str, str] = field(default_factory=dict)
 
     def wanted(self, offering: Offering, zone: ZoneInfo) -> Wanted:
@@ -90,7 +93,8 @@ class Wish:
             env=self._env(),
             ssh_keys=[line.strip() for line in self.keys.splitlines() if line.strip()],
             volume="" if self.volume == NEW else self.volume,
-            movable=self.movable,
+            movable=self.movable and not stays(Isolation(offering.isolation), quantity),
+            quote=self.quote,
         )
 
     def _count(self) -> int:
@@ -152,6 +156,7 @@ def read(request: PageRequest, asked: QueryDict) -> Wish:
         gib=asked.get("gib", "50").strip()[:9],
         lasts=asked.get("lasts", FIRST).strip(),
         until=asked.get("until", "").strip(),
+        quote=asked.get("quote", "")[:1000],
         errors=errors,
     )
 

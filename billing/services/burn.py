@@ -4,28 +4,34 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
+from billing.services import citing
 from billing.services.prices import LIST, NoPrice
 from broker.models import Lease
 from broker.services import quotas
 from ports import database
 from tenants.models import QuotaKind
 
+LISTED = """(SELECT v.nano_per_hour FROM billing_priceversion v JOIN billing_ratecard card ON card.id = v.rate_card_id
+         WHERE card.name = %(card)s AND v.offering_id = %(offering)s AND v.currency = t.currency
+           AND v.valid @> %(now)s::timestamptz)"""
+PROMISED = """coalesce((SELECT q.nano_per_hour FROM billing_quote q
+         WHERE q.lease_id = %(lease)s AND q.offering_id = %(offering)s AND q.currency = t.currency), """
 # One question on the request path: the price, and whether anybody on the path limits the burn at all.
 ASK = """
-SELECT t.currency,
-       (SELECT v.nano_per_hour FROM billing_priceversion v JOIN billing_ratecard card ON card.id = v.rate_card_id
-         WHERE card.name = %(card)s AND v.offering_id = %(offering)s AND v.currency = t.currency
-           AND v.valid @> %(now)s::timestamptz),
+SELECT t.currency, {price},
        EXISTS (SELECT FROM tenants_quota q WHERE q.kind = 'burn' AND q.project_id = ANY(%(path)s::text[]))
   FROM tenants_tenant t WHERE t.id = %(tenant)s
 """
+BY_LIST, BY_PROMISE = ASK.format(price=LISTED), ASK.format(price=f"{PROMISED}{LISTED})")
 
 
 def gate(lease: Lease, *, now: datetime) -> Callable[[], None]:
     """Take the lease's price per hour from every burn quota on its project's path, or raise Refused.
 
-    An offering without a price is refused here: seconds that cannot be charged must not come about.
+    It is the price of the quote that it cites, if it does. An offering without a price is refused here: seconds that
+    cannot be charged must not come about.
     """
+    cited = citing.cite(lease, now=now) if lease.cites and not lease.quote_id else None
     asked: dict[str, Any] = {
         "card": LIST,
         "offering": lease.offering_id,
@@ -33,12 +39,16 @@ def gate(lease: Lease, *, now: datetime) -> Callable[[], None]:
         "path": lease.project.path,
         "tenant": lease.tenant_id,
     }
+    if lease.quote_id:
+        asked["lease"] = lease.pk
     cursor = database.prepared()
-    cursor.execute(ASK, asked)
+    cursor.execute(BY_PROMISE if lease.quote_id else BY_LIST, asked)
 
     def judge() -> None:
         with cursor:
             currency, nano_per_hour, limited = cursor.fetchone()
+        if cited:
+            cited(currency)
         if nano_per_hour is None:
             raise NoPrice(
                 f"{lease.offering.label} has no price in {currency} now, so it cannot be charged.",

@@ -9,6 +9,7 @@ from django.db.models import F
 from billing.models import BillingPeriod, Invoice, InvoiceSeries, InvoiceStatus
 from billing.models.periods import CLOSED, OPEN
 from billing.services import drafts, periods, rating
+from billing.services.ledger import posting
 from billing.services.rating import Gap, PriceGap
 from billing.services.statements import statement
 from broker.domain.states import LeaseState
@@ -113,6 +114,8 @@ def _close(tenant: Tenant, month: BillingPeriod, now: datetime) -> None:
         _finalize(invoice, month, now)
     month.status, month.closed_at = CLOSED, now
     month.save(update_fields=["status", "closed_at"])
+    if invoice:
+        posting.finalized([invoice.pk], now=now)
 
 
 def _tick(tenant: Tenant, border: datetime) -> None:

@@ -10,12 +10,14 @@ from billing.services.prices import LIST
 PRICED = """
   FROM broker_lease l JOIN tenants_tenant tn ON tn.id = l.tenant_id
   JOIN billing_ratecard c ON c.name = %(card)s
-  JOIN billing_priceversion p ON p.rate_card_id = c.id AND p.offering_id = l.offering_id
+  LEFT JOIN billing_quote q ON q.lease_id = l.id AND q.offering_id = l.offering_id
+  LEFT JOIN billing_priceversion p ON p.rate_card_id = c.id AND p.offering_id = l.offering_id
    AND p.currency = tn.currency AND p.valid @> %(now)s::timestamptz
- WHERE l.state = 'active'
+ CROSS JOIN LATERAL (SELECT coalesce(q.nano_per_hour, p.nano_per_hour) AS nano) price
+ WHERE l.state = 'active' AND nano IS NOT NULL
 """
-NOW = f"SELECT tn.currency, sum(l.quantity * p.nano_per_hour)::bigint {PRICED} GROUP BY 1"
-EACH = f"SELECT l.id, p.nano_per_hour, tn.currency {PRICED} AND l.id = ANY(%(leases)s)"
+NOW = f"SELECT tn.currency, sum(l.quantity * nano)::bigint {PRICED} GROUP BY 1"
+EACH = f"SELECT l.id, nano, tn.currency {PRICED} AND l.id = ANY(%(leases)s)"
 # The same seconds × price as rating, cut at both ends of each span; `exact` counts 1/(3600·10⁹) of a unit.
 OVER = """
 WITH span AS (
@@ -26,27 +28,32 @@ WITH span AS (
     JOIN broker_allocation a ON a.gpu_id = g.id AND a.released_at IS NULL AND a.leaving_since IS NULL
    WHERE c.silent_since IS NOT NULL GROUP BY 1
 ), active AS (  -- what is active counts no longer than it would be charged if it ended now, as in used.sql
-  SELECT tenant_id, offering_id, quantity, at AS since,
+  SELECT id AS lease_id, tenant_id, offering_id, quantity, at AS since,
          greatest(at, date_trunc('second', least('infinity', ends_at,
            CASE WHEN seen_at IS NOT NULL AND conditions ? 'unreachable' THEN seen_at
                 WHEN silent.since IS NOT NULL THEN greatest(silent.since, coalesce(seen_at, at)) END))) AS until
     FROM broker_lease LEFT JOIN silent ON silent.lease_id = id WHERE state = 'active'
    UNION ALL
-  SELECT tenant_id, offering_id, quantity, prev_at, at FROM broker_transition
+  SELECT lease_id, tenant_id, offering_id, quantity, prev_at, at FROM broker_transition
    WHERE before = 'active' AND at > %(oldest)s::timestamptz
 ), price AS MATERIALIZED (
   SELECT p.offering_id, p.currency, p.valid, p.nano_per_hour
     FROM billing_priceversion p JOIN billing_ratecard c ON c.id = p.rate_card_id
    WHERE c.name = %(card)s AND p.valid && tstzrange(%(oldest)s::timestamptz, %(newest)s::timestamptz)
 ), stretch AS (
-  SELECT n, tenant_id, offering_id, quantity, greatest(since, first) AS s, least(until, last) AS e
-    FROM active JOIN span ON since < last AND until > first)
-SELECT stretch.n, tn.currency, sum(
-         extract(epoch FROM least(e, upper(p.valid)) - greatest(s, lower(p.valid)))::numeric(38)
-         * quantity * p.nano_per_hour)::numeric(38)
-  FROM stretch JOIN tenants_tenant tn ON tn.id = tenant_id
-  JOIN price p ON p.offering_id = stretch.offering_id AND p.currency = tn.currency AND p.valid && tstzrange(s, e)
- GROUP BY 1, 2
+  SELECT n, tn.currency, active.offering_id, active.quantity, greatest(since, first) AS s, least(until, last) AS e,
+         q.nano_per_hour AS promised
+    FROM active JOIN span ON since < last AND until > first JOIN tenants_tenant tn ON tn.id = active.tenant_id
+    LEFT JOIN billing_quote q ON q.lease_id = active.lease_id AND q.offering_id = active.offering_id
+), priced AS (
+  SELECT n, currency, quantity, s, e, promised AS nano FROM stretch WHERE promised IS NOT NULL
+   UNION ALL
+  SELECT n, stretch.currency, quantity, greatest(s, lower(p.valid)), least(e, upper(p.valid)), p.nano_per_hour
+    FROM stretch JOIN price p ON p.offering_id = stretch.offering_id AND p.currency = stretch.currency
+     AND p.valid && tstzrange(s, e)
+   WHERE promised IS NULL)
+SELECT n, currency, sum(extract(epoch FROM e - s)::numeric(38) * quantity * nano)::numeric(38)
+  FROM priced GROUP BY 1, 2
 """
 
 

@@ -4,7 +4,7 @@ The amount is worked out once more from the ledger, in Python and without the ch
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import pairwise
 from typing import NamedTuple
@@ -14,7 +14,7 @@ from billing.domain import rating as oracle
 from billing.domain.explain import Explanation, Piece
 from billing.domain.money import exponent_of, to_minor
 from billing.domain.periods import Period
-from billing.models import Invoice, InvoiceLine, PriceVersion, RatedCharge
+from billing.models import Invoice, InvoiceLine, PriceVersion, Quote, RatedCharge
 from billing.services import recount
 from billing.services.prices import Price, priced
 from billing.services.recount import Step, period
@@ -70,6 +70,14 @@ class LeaseUse:
     unit_seconds: int
     exact_num: int
     windows: tuple[Window, ...]
+    quote: Quote | None = None  # that it cites
+
+    @property
+    def fixed(self) -> str:
+        """Why it has this price when the list may have said another; empty where the list decides."""
+        if self.quote is None:
+            return ""
+        return f"price fixed by quote {self.quote.pk} of {self.quote.made_at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +106,9 @@ def explain(line: InvoiceLine, *, most: int | None = None) -> Explained:
     charges = _charges(line)
     leases = sorted({charge.lease_id for charge in charges})
     of_line = {charge.period_id for charge in charges}
+    quotes = recount.quotes(leases)
     months, steps = recount.months(invoice.tenant_id), recount.ledger(leases)
-    counted = recount.recount(line, steps=steps, months=months, of_line=of_line)
+    counted = recount.recount(line, steps=steps, months=months, of_line=of_line, quotes=quotes)
     exact = sum(charge.exact_num for found in counted.values() for charge in found)
     shown = leases[:most]
     names = dict(Lease.objects.filter(pk__in=shown).values_list("pk", "name"))
@@ -110,7 +119,11 @@ def explain(line: InvoiceLine, *, most: int | None = None) -> Explained:
         offering=Offering.objects.get(pk=line.offering_id),
         price=priced(version),
         leases=tuple(
-            _use(lease, names[lease], steps[lease], counted.get(lease, ()), spans) for lease in shown
+            replace(
+                _use(lease, names[lease], steps[lease], counted.get(lease, ()), spans),
+                quote=quotes.get(lease),
+            )
+            for lease in shown
         ),
         leases_total=len(leases),
         rule=domain.explain(

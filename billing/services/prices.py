@@ -3,20 +3,22 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from decimal import Decimal, InvalidOperation
 
 from django.db import transaction
 from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
 
 from billing.domain.money import EXPONENTS
-from billing.models import BillingPeriod, PriceVersion, RateCard, RatedCharge
+from billing.models import BillingPeriod, PriceVersion, Quote, RateCard, RatedCharge
 from billing.services import turns
-from broker.models import Offering
+from broker.models import Lease, Offering
 from tenants.services import audit
 from tenants.services.actors import Actor
 from tenants.services.refusals import Invalid, Refused
 from tenants.services.walls import as_sweep
 
 LIST = "list"
+DECIMALS, LONGEST, DIGITS = 9, 24, 20  # of a price as it is typed: far beyond what any is
 HIGHEST = 10**15  # a million an hour; beyond it a typing mistake is likelier than a price
 
 
@@ -59,9 +61,8 @@ def publish(
     a price keep it, seconds without one could not have been charged yet. Nobody charges meanwhile: `now` may
     have passed long ago when this is at last written, and what was charged since then stands as well.
     """
-    _check(currency, nano_per_hour)
-    if since.microsecond:
-        since = since.replace(microsecond=0) + timedelta(seconds=1)
+    check(currency, nano_per_hour)
+    since = whole_second(since)
     turns.take()
     card = RateCard.objects.select_for_update().get(pk=list_card().pk)
     versions = PriceVersion.objects.filter(rate_card=card, offering=offering, currency=currency)
@@ -100,12 +101,55 @@ def publish(
     return version
 
 
+def standing(
+    offering: Offering, *, currency: str, nano_per_hour: int, since: datetime
+) -> PriceVersion | None:
+    """Return the version that says just this, or None: who repeats what was done is told that it is."""
+    return PriceVersion.objects.filter(
+        rate_card__name=LIST,
+        offering=offering,
+        currency=currency,
+        nano_per_hour=nano_per_hour,
+        valid__startswith=whole_second(since),
+    ).first()
+
+
+def whole_second(moment: datetime) -> datetime:
+    """Round up to a whole second, for nothing is charged by less."""
+    cut = moment.replace(microsecond=0)
+    return cut if cut == moment else cut + timedelta(seconds=1)
+
+
+def nano_of(text: str) -> int:
+    """Read a price of an hour as it is typed, exact to the ninth decimal, or raise Invalid."""
+    try:
+        nano = Decimal(text.strip()).scaleb(DECIMALS) if len(text) <= LONGEST else Decimal("NaN")
+    except InvalidOperation:
+        nano = Decimal("NaN")
+    if not nano.is_finite() or nano.adjusted() > DIGITS or nano != nano.to_integral_value():
+        raise Invalid(
+            "price", "A price is a number such as 3.79, with at most nine decimals.", fix="Type it anew."
+        )
+    return int(nano)
+
+
 def at(moment: datetime, *, currency: str, offerings: Iterable[str] | None = None) -> dict[str, Price]:
     """Return the price of every offering, or of those named, at a moment, in one query."""
     rows = PriceVersion.objects.filter(rate_card__name=LIST, currency=currency, valid__contains=moment)
     if offerings is not None:
         rows = rows.filter(offering__in=list(offerings))
     return {row.offering_id: priced(row) for row in rows}
+
+
+def promised(leases: Iterable[Lease]) -> dict[str, Price]:
+    """Return by lease the price of the quote that it cites, whatever the list says; no query where none does."""
+    citing = {lease.pk: lease.offering_id for lease in leases if lease.quote_id}
+    quotes = Quote.objects.filter(lease__in=citing).select_related("price_version") if citing else ()
+    return {
+        quote.lease_id: priced(quote.price_version)
+        for quote in quotes
+        if quote.offering_id == citing[quote.lease_id]
+    }
 
 
 def upcoming(moment: datetime, *, currency: str, offerings: Iterable[str] | None = None) -> dict[str, Price]:
@@ -146,14 +190,15 @@ def unpriced(*, currency: str, moment: datetime) -> list[Offering]:
 
 
 def _charged(version: PriceVersion, *, beyond: datetime) -> bool:
-    """Tell whether anybody was charged this price for a second after that moment."""
+    """Tell whether the list charged anybody this price for a second after that moment; what a quote promised stays."""
     with as_sweep():
         months = BillingPeriod.objects.filter(span__endswith__gt=beyond).values("pk")
         charges = RatedCharge.objects.filter(period_id__in=months, price_version_id=version.pk, e__gt=beyond)
-        return charges.exists()
+        return charges.exclude(lease_id__in=Quote.objects.values("lease_id")).exists()
 
 
-def _check(currency: str, nano_per_hour: int) -> None:
+def check(currency: str, nano_per_hour: int) -> None:
+    """Refuse a price that cannot be meant."""
     if currency not in EXPONENTS:
         raise Invalid(
             "currency", f"{currency} is no currency we know.", fix="Send an ISO 4217 code such as EUR."

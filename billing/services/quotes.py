@@ -1,15 +1,17 @@
-"""May I have this, when, at what price: a request judged as it would be, with nothing kept of it."""
+"""May I have this, when, at what price: a request judged as it would be, and nothing is written."""
 
 from dataclasses import dataclass
 from datetime import datetime
 
+from django.conf import settings
 from django.db import transaction
 
 from billing.domain.pricing import at_most
-from billing.services import prices
+from billing.services import prices, sealing
 from billing.services.alternatives import Alternative, instead
 from billing.services.prices import Price
-from broker.domain.placement.pool import Seat
+from billing.services.sealing import Offer
+from broker.domain.placement.seats import Seat
 from broker.models import Lease, Offering
 from broker.services import capacity, gates
 from broker.services.leases.request import Wanted, build
@@ -24,6 +26,7 @@ from tenants.services.refusals import Refused
 
 NOW, WHEN_FREE, NEVER = "now", "when_free", "never"
 STARTS = (NOW, WHEN_FREE, NEVER)
+KEEPER = "billing.services.burn.gate"  # the gate that lets a lease have the price it was promised
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +38,8 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Quote:
-    """An answer that binds nobody: what would happen if the same were asked for in earnest now."""
+class Answer:
+    """What would happen if the same were asked for in earnest now. It takes nothing: `offer` binds us to its price."""
 
     offering: Offering
     quantity: int
@@ -50,13 +53,14 @@ class Quote:
     places: tuple[Place, ...]
     room: tuple[Room, ...]
     alternatives: tuple[Alternative, ...]
+    offer: Offer | None  # None where there is no price to promise
 
     @property
     def feasible(self) -> bool:
         return self.refusal is None and self.starts != NEVER
 
 
-def quote(wanted: Wanted, *, project: Project, actor: Actor, now: datetime) -> Quote:
+def quote(wanted: Wanted, *, project: Project, actor: Actor, now: datetime) -> Answer:
     """Judge a request and price it; raises Refused only for what no answer can be given to."""
     lease = build(wanted, project=project, actor=actor, now=now)
     offering, currency = lease.offering, project.tenant.currency
@@ -72,7 +76,7 @@ def quote(wanted: Wanted, *, project: Project, actor: Actor, now: datetime) -> Q
         cluster=home,
     )
     cost = _at_most(lease, price, currency)
-    return Quote(
+    return Answer(
         offering=offering,
         quantity=lease.quantity,
         duration_s=lease.max_duration_s,
@@ -85,7 +89,16 @@ def quote(wanted: Wanted, *, project: Project, actor: Actor, now: datetime) -> Q
         places=tuple(Place(seat, seating.cards[seat.gpu]) for seat in seating.seats) if seating else (),
         room=tuple(rooms),
         alternatives=instead(lease, currency=currency, cost=cost, now=now) if price else (),
+        offer=offer_for(lease, price, now=now),
     )
+
+
+def offer_for(lease: Lease, price: Price | None, *, now: datetime) -> Offer | None:
+    """Promise the price of this moment to a lease that is not asked for yet, where there is one and a gate keeps it."""
+    if price is None or KEEPER not in settings.LEASE_GATES:
+        return None
+    lasts = lease.max_duration_s
+    return sealing.offer(price, project=lease.project, quantity=lease.quantity, max_duration_s=lasts, now=now)
 
 
 def _judged(lease: Lease, now: datetime) -> Refused | None:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from billing.domain import rating as oracle
 from billing.domain.periods import Period
-from billing.models import BillingPeriod, InvoiceLine, PriceVersion, RatedCharge
+from billing.models import BillingPeriod, InvoiceLine, PriceVersion, Quote, RatedCharge
 from broker.domain.states import LeaseState, PriceClass
 from broker.models import Transition
 
@@ -43,9 +43,17 @@ def ledger(leases: Iterable[str]) -> Steps:
 
 
 def recount(
-    line: InvoiceLine, *, steps: Steps, months: dict[int, Period], of_line: set[int]
+    line: InvoiceLine,
+    *,
+    steps: Steps,
+    months: dict[int, Period],
+    of_line: set[int],
+    quotes: dict[str, Quote],
 ) -> dict[str, list[oracle.Charge]]:
-    """Rate these leases anew and return, lease by lease, what belongs on the line, whose months are `of_line`."""
+    """Rate these leases anew and return, lease by lease, what belongs on the line, whose months are `of_line`.
+
+    `quotes` are those that they cite.
+    """
     own = PriceVersion.objects.get(pk=line.price_version_id)
     versions = PriceVersion.objects.filter(
         rate_card=own.rate_card_id, currency=own.currency, offering=own.offering_id
@@ -54,6 +62,7 @@ def recount(
         [_step(step) for life in steps.values() for step in life],
         [_price(version) for version in versions],
         {str(key): span for key, span in months.items()},
+        promised={lease: _price(quote.price_version) for lease, quote in quotes.items()},
     )
     elsewhere = _elsewhere(line, set(steps), of_line)
     found: defaultdict[str, list[oracle.Charge]] = defaultdict(list)
@@ -62,6 +71,12 @@ def recount(
         if charge.version == str(own.pk) and key[2] in of_line and key not in elsewhere:
             found[charge.lease].append(charge)
     return found
+
+
+def quotes(leases: Iterable[str]) -> dict[str, Quote]:
+    """Return the quotes that these leases cite, by lease."""
+    cited = Quote.objects.filter(lease__in=list(leases)).select_related("price_version")
+    return {quote.lease_id: quote for quote in cited}
 
 
 def _step(row: Step) -> oracle.Step:

@@ -50,10 +50,11 @@ SELECT d.number, m.project_id, m.offering_id, m.version,
  GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4
 """
 BURNING = """
-SELECT coalesce(sum(l.quantity * v.nano_per_hour), 0)::bigint
+SELECT coalesce(sum(l.quantity * coalesce(q.nano_per_hour, v.nano_per_hour)), 0)::bigint
   FROM broker_lease l
   JOIN billing_ratecard card ON card.name = %(card)s
-  JOIN billing_priceversion v
+  LEFT JOIN billing_quote q ON q.lease_id = l.id AND q.offering_id = l.offering_id
+  LEFT JOIN billing_priceversion v
     ON v.rate_card_id = card.id AND v.offering_id = l.offering_id AND v.currency = %(currency)s
    AND v.valid @> %(now)s::timestamptz
  WHERE l.state = 'active' AND l.tenant_id = %(tenant)s

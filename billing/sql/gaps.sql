@@ -7,6 +7,7 @@ SELECT t.id, begun.lease_id, begun.seq, begun.offering_id, t.currency, begun.at,
   JOIN broker_transition ended ON ended.tenant_id = t.id AND ended.before = 'active'
    AND ended.xid >= CASE WHEN %(whole)s OR m.xid IS NULL OR m.xid > snapshot.xmin THEN 0 ELSE m.xid END
   JOIN broker_transition begun ON begun.lease_id = ended.lease_id AND begun.seq = ended.prev_seq
+  LEFT JOIN billing_quote q ON q.lease_id = begun.lease_id AND q.offering_id = begun.offering_id
  CROSS JOIN LATERAL (
    SELECT extract(epoch FROM ended.at - begun.at)::bigint * begun.quantity AS unit_seconds
  ) used
@@ -14,9 +15,11 @@ SELECT t.id, begun.lease_id, begun.seq, begun.offering_id, t.currency, begun.at,
    SELECT sum(extract(epoch FROM upper(shared) - lower(shared))::bigint)::bigint * begun.quantity AS unit_seconds
      FROM billing_priceversion v
      JOIN billing_billingperiod p ON p.tenant_id = t.id
-    CROSS JOIN LATERAL (SELECT v.valid * p.span * tstzrange(begun.at, ended.at) AS shared) met
-    WHERE v.rate_card_id = %(card)s AND v.offering_id = begun.offering_id AND v.currency = t.currency
-      AND NOT isempty(shared)
+    CROSS JOIN LATERAL (
+      SELECT CASE WHEN q.id IS NULL THEN v.valid ELSE '(,)' END * p.span * tstzrange(begun.at, ended.at) AS shared
+    ) met
+    WHERE CASE WHEN q.id IS NULL THEN v.rate_card_id = %(card)s ELSE v.id = q.price_version_id END
+      AND v.offering_id = begun.offering_id AND v.currency = t.currency AND NOT isempty(shared)
  ) covered
  WHERE t.id = ANY(%(tenants)s) AND used.unit_seconds <> coalesce(covered.unit_seconds, 0)
  ORDER BY t.id, begun.lease_id, begun.seq

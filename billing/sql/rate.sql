@@ -6,6 +6,8 @@
 -- A stretch is charged to its last second or not at all (rating.py sees to that), so one that has any charge is
 -- left alone; and the key of a charge, the intersection that it stands for, makes a second one impossible.
 -- Only one run at a time gets here, so none waits for another's key.
+-- A lease that cites a quote has the quote's price version for its whole life, whenever that was valid: such
+-- stretches and prices find each other by `fixed`, which is 0 for all others.
 WITH news AS (
   SELECT t.id, t.currency, snapshot.xmin,
          CASE WHEN %(whole)s OR m.xid IS NULL OR m.xid > snapshot.xmin THEN 0 ELSE m.xid END AS since
@@ -15,19 +17,22 @@ WITH news AS (
    WHERE t.id = ANY(%(tenants)s)
 ), stretch AS (
   SELECT begun.lease_id, begun.seq, begun.tenant_id, begun.project_id, begun.offering_id, begun.quantity,
-         begun.at AS s, ended.at AS e, news.currency
+         begun.at AS s, ended.at AS e, news.currency, coalesce(q.price_version_id, 0) AS fixed
     FROM news
     JOIN broker_transition ended
       ON ended.tenant_id = news.id AND ended.xid >= news.since AND ended.before = 'active'
     JOIN broker_transition begun
       ON begun.lease_id = ended.lease_id AND begun.seq = ended.prev_seq AND begun.after = 'active'
+    LEFT JOIN billing_quote q ON q.lease_id = begun.lease_id AND q.offering_id = begun.offering_id
    WHERE ended.at > begun.at
      AND NOT EXISTS (SELECT FROM billing_ratedcharge c WHERE c.lease_id = ended.lease_id AND c.seq = ended.prev_seq)
 ), price AS MATERIALIZED (
   SELECT id, offering_id, currency, nano_per_hour::numeric AS nano,
-         lower(valid) AS since, coalesce(upper(valid), 'infinity') AS until
+         lower(valid) AS since, coalesce(upper(valid), 'infinity') AS until, 0::bigint AS fixed
     FROM billing_priceversion
    WHERE rate_card_id = %(card)s
+   UNION ALL
+  SELECT id, offering_id, currency, nano_per_hour::numeric, '-infinity', 'infinity', id FROM billing_priceversion
 ), month AS MATERIALIZED (
   SELECT p.id, p.tenant_id, lower(p.span) AS since, upper(p.span) AS until,
          CASE WHEN p.status = 'open' THEN p.id  -- late seconds of a closed month go on the next open invoice
@@ -43,7 +48,7 @@ WITH news AS (
                  greatest(stretch.s, price.since, month.since) AS s, least(stretch.e, price.until, month.until) AS e
             FROM stretch
             JOIN price ON price.offering_id = stretch.offering_id AND price.currency = stretch.currency
-                      AND price.since < stretch.e AND price.until > stretch.s
+                      AND price.fixed = stretch.fixed AND price.since < stretch.e AND price.until > stretch.s
             JOIN month ON month.tenant_id = stretch.tenant_id
                       AND month.since < stretch.e AND month.until > stretch.s
                       AND month.since < price.until AND month.until > price.since) met

@@ -27,7 +27,7 @@ WITH charged AS (
    WHERE l.state = 'active' AND l.at < %(until)s
      AND (%(leases)s::text[] IS NULL OR l.id = ANY(%(leases)s::text[]))
   OFFSET 0  -- so that its end is worked out once
-), uncharged AS MATERIALIZED (
+), unrated AS (
   SELECT * FROM running WHERE e > s AND e > %(since)s
    UNION ALL
   SELECT begun.lease_id, begun.tenant_id, begun.project_id, begun.offering_id, begun.quantity, begun.at, ended.at
@@ -42,6 +42,10 @@ WITH charged AS (
      AND (%(leases)s::text[] IS NULL OR ended.lease_id = ANY(%(leases)s::text[]))
      AND NOT EXISTS (SELECT FROM billing_ratedcharge c
                       WHERE c.lease_id = ended.lease_id AND c.seq = ended.prev_seq)
+), uncharged AS MATERIALIZED (  -- at the price of the quote that it cites, if it does
+  SELECT unrated.*, q.price_version_id AS version, q.nano_per_hour::numeric AS promised
+    FROM unrated
+    LEFT JOIN billing_quote q ON q.lease_id = unrated.lease_id AND q.offering_id = unrated.offering_id
 ), price AS MATERIALIZED (
   SELECT t.id AS tenant_id, v.offering_id, v.id AS version, v.nano_per_hour::numeric AS nano,
          lower(v.valid) AS since, coalesce(upper(v.valid), 'infinity') AS until
@@ -59,6 +63,12 @@ WITH charged AS (
     FROM uncharged u
     JOIN price ON price.tenant_id = u.tenant_id AND price.offering_id = u.offering_id
               AND price.since < least(u.e, %(until)s) AND price.until > greatest(u.s, %(since)s)
+   WHERE u.promised IS NULL
+   UNION ALL
+  SELECT lease_id, tenant_id, project_id, offering_id, version, quantity, promised,
+         greatest(s, %(since)s), least(e, %(until)s)
+    FROM uncharged
+   WHERE promised IS NOT NULL AND e > %(since)s AND s < %(until)s
 ), mine AS (
   SELECT * FROM used WHERE %(projects)s::text[] IS NULL OR project_id = ANY(%(projects)s::text[])
 )

@@ -72,6 +72,9 @@ class MovePlanOut(serializers.ModelSerializer[MovePlan]):
     cluster = serializers.CharField(source="cluster_id")
     cluster_name = serializers.CharField(source="cluster.name")
     gpu_model = serializers.CharField(source="gpu_model_id")
+    room_for = serializers.CharField(
+        read_only=True, help_text="The id of the lease of the queue that it makes room for; empty for none."
+    )
     moves = MoveOut(many=True)
     entries = serializers.SerializerMethodField()
 
@@ -83,6 +86,7 @@ class MovePlanOut(serializers.ModelSerializer[MovePlan]):
             "cluster_name",
             "gpu_model",
             "reason",
+            "room_for",
             "cost_s",
             "gain_milli",
             "cards",

@@ -76,9 +76,15 @@ class LeaseWanted(Strict):
     movable = serializers.BooleanField(
         default=False,
         help_text="Whether we may stop it and start it on another card, after notice: its volume stays, and the"
-        " time in between is not charged. Several slices together stay where they are.",
+        " time in between is not charged. Refused for several together and for shares of cards: they stay.",
     )
     tags = Tags(default=dict)
+    quote = serializers.CharField(
+        max_length=1000,
+        allow_blank=True,
+        default="",
+        help_text="The `quote` of an answer of `POST /quotes`: it is charged at that price for its whole life.",
+    )
 
 
 class LeaseChange(Strict):
@@ -109,6 +115,7 @@ class Spec(serializers.Serializer[Lease]):
     volume = serializers.CharField(allow_null=True)
     movable = serializers.BooleanField()
     tags = serializers.DictField(child=serializers.CharField())
+    quote = serializers.CharField(allow_null=True)
 
 
 class ConditionOut(serializers.Serializer[Any]):
@@ -185,6 +192,7 @@ class LeaseOut(serializers.Serializer[Lease]):
                 "volume": lease.volume_id,
                 "movable": lease.movable,
                 "tags": lease.tags,
+                "quote": lease.quote_id or None,
             },
             "status": {
                 "state": str(lease.state),

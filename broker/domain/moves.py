@@ -1,6 +1,8 @@
-"""A plan of moves and each of its moves: which state may follow which, and what a state means."""
+"""A plan of moves and each of its moves: which state may follow which, and what a state means; who is never moved."""
 
 from enum import StrEnum
+
+from broker.domain.states import Isolation
 
 
 class PlanState(StrEnum):
@@ -50,6 +52,15 @@ AT_WORK = frozenset({P.ACCEPTED, P.RUNNING, P.CANCELLING})  # a worker has somet
 CANCELLABLE = frozenset({P.ACCEPTED, P.RUNNING})
 BEGUN = frozenset({M.MOVING, M.RETURNING})
 PROMISED = frozenset({M.NOTICED, M.MOVING, M.RETURNING})  # a lease is in one of them at a time
+
+
+def stays(isolation: Isolation, quantity: int) -> str:
+    """Say why a lease of this kind is never moved; empty where it may be. A move knows one walled place of a lease."""
+    if quantity > 1:
+        return "several that start together stay where they are"
+    if isolation not in (Isolation.DEVICE, Isolation.HARDWARE):
+        return "a share of a card stays where it is"
+    return ""
 
 
 def end_of(moves: list[MoveState], *, cancelled: bool) -> PlanState:

@@ -5,6 +5,7 @@ from functools import lru_cache
 
 from broker.domain.geometry import CardState, Geometry, Held
 from broker.domain.profiles import Profile
+from broker.domain.published import Cut, placements_of
 from broker.domain.states import Isolation
 
 Worth = Callable[[Profile], int]
@@ -121,16 +122,13 @@ def _units(offered: tuple[Profile, ...], isolation: Isolation, grid: int) -> Pac
     return Packing(seats_of(fitting), grid=grid, worth=lambda profile: profile.memory)
 
 
-def most_of(profile: Profile, state: CardState, layout: Geometry | None) -> int:
+def most_of(profile: Profile, state: CardState, cut: Cut) -> int:
     """Return exactly how many of one profile a card in this state could still take."""
     if state.isolation not in (None, profile.isolation) or (profile.media and state.media):
         return 0
-    placements = profile.placements
-    if layout is not None:
-        placements = tuple(held.placement for held in layout.held if held.profile == profile)
     count, free_from = 0, 0
     # Taking the one that ends first never costs another: the classic answer for intervals, and exact.
-    for placement in sorted(placements, key=lambda each: each.end):
+    for placement in sorted(placements_of(profile, cut), key=lambda each: each.end):
         if placement.start >= free_from and not placement.mask & state.mask:
             count, free_from = count + 1, placement.end
     return min(count, 1) if profile.media else count

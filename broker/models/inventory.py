@@ -109,6 +109,8 @@ class Gpu(models.Model):
     uuid = models.CharField(max_length=300, unique=True)
     layout_policy = models.CharField(max_length=8, choices=LayoutPolicy, default=LayoutPolicy.DYNAMIC)
     fixed_layout = models.JSONField(default=list)  # [{"profile", "start", "size"}] when the policy is fixed
+    # What it says can be cut from it, `{profile: [first units]}`; null: nobody told, or all that its model can.
+    published = models.JSONField(null=True)
     # How it reaches the others of its node: cards of one fabric by NVLink, cards of one numa below one processor.
     fabric = models.CharField(max_length=64, blank=True, default="", db_default="")
     numa = models.CharField(max_length=64, blank=True, default="", db_default="")

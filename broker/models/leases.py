@@ -7,7 +7,8 @@ from django.db import connection, models
 from django.db.models import Q
 
 from broker.domain.lifecycle import ENDS, HOLDS_CAPACITY, NEXT, SETTLED
-from broker.domain.states import EndReason, LeaseState
+from broker.domain.moves import stays
+from broker.domain.states import EndReason, Isolation, LeaseState
 from broker.models.keys import ID_LENGTH, lease_id
 from broker.models.moving import move
 from broker.models.offerings import Offering
@@ -63,6 +64,8 @@ class Lease(TenantOwned):
         default=False, db_default=False
     )  # we may stop it and start it on another card
     tags = models.JSONField(default=dict)
+    # The promise of its price that it cites; what stands in it is known to the gate that took it.
+    quote_id = models.CharField(max_length=ID_LENGTH, blank=True, default="", db_default="")
 
     state = models.CharField(max_length=12, default=LeaseState.REQUESTED.value)
     seq = models.PositiveIntegerField(default=0)  # its newest Transition
@@ -97,6 +100,7 @@ class Lease(TenantOwned):
     version = models.PositiveIntegerField(default=1)  # every visible change, for ETags
 
     objects = LeaseQuerySet.as_manager()
+    cites = ""  # no column: the text of a quote, until a gate takes it at its word and names it in `quote_id`
 
     class Meta:
         constraints = [
@@ -126,6 +130,11 @@ class Lease(TenantOwned):
     @property
     def settled(self) -> bool:
         return LeaseState(self.state) in SETTLED
+
+    @property
+    def stays(self) -> str:
+        """Why one like it is never moved to another card; empty where it may be."""
+        return stays(Isolation(self.offering.isolation), self.quantity)
 
     @property
     def queues_since(self) -> datetime:

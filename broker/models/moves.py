@@ -20,6 +20,11 @@ class MovePlanQuerySet(models.QuerySet["MovePlan"]):
     def open(self) -> "MovePlanQuerySet":
         return self.exclude(state__in=OVER)
 
+    def making_room(self, model: str, region: str) -> set[str]:
+        """Return the leases for which others are being moved out of the way in a pool just now."""
+        running = self.filter(state=PlanState.RUNNING.value, gpu_model=model, cluster__region=region)
+        return {plan.room_for for plan in running} - {""}
+
 
 class MovePlan(models.Model):
     """What would be won by moving some leases of one cluster's cards, and at what price; a dry run until accepted."""
@@ -30,7 +35,8 @@ class MovePlan(models.Model):
     reason = models.CharField(max_length=300)  # why it was made, in one sentence
     cost_s = models.PositiveIntegerField()  # for how long programs stand still, together
     gain_milli = models.IntegerField()  # in thousandths of a card that can be sold whole again
-    # Cards concerned as they were and would be: [{"gpu", "name", "grid", "before": [[start, size, moves]], "after"}].
+    # Cards concerned as they were and would be: [{"gpu", "name", "grid", "before": [[start, size, kind]], "after"}];
+    # kind 1 moves, kind 2 is where a lease goes that waits, whose id is "for" on its cards.
     cards = models.JSONField()
     state = models.CharField(max_length=12, default=PlanState.PROPOSED.value)
     state_at = models.DateTimeField()
@@ -62,6 +68,11 @@ class MovePlan(models.Model):
     @property
     def over(self) -> bool:
         return PlanState(self.state) in PLAN_OVER
+
+    @property
+    def room_for(self) -> str:
+        """The lease of the queue that it makes room for; empty where it makes cards whole for whoever comes."""
+        return next((str(card["for"]) for card in self.cards if card.get("for")), "")
 
     @property
     def version(self) -> int:

@@ -11,17 +11,20 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from broker.domain.moves import CANCELLABLE, PlanState
-from broker.models import Cluster, Move, MoveEntry, MovePlan
+from broker.models import Cluster, Lease, Move, MoveEntry, MovePlan
 from broker.portal.operations import ASKS, OpsRequest, Step, ask, decide, page
 from broker.services.moving import deciding, proposing
+from broker.services.moving.proposing import GOES_THERE, MOVES
 from tenants.portal.acts import ops_call, part
 from tenants.services.refusals import Missing
 
 KEYS = (
     {"kind": "own", "label": "moves"},
+    {"kind": "new", "label": "who waits"},
     {"kind": "oth", "label": "stays"},
     {"kind": "fre", "label": "free"},
 )
+SHOWN_AS = {0: "oth", MOVES: "own", GOES_THERE: "new"}
 Span = tuple[int, int, str, str]  # first unit, units, kind, word
 
 
@@ -71,7 +74,9 @@ def plan(request: OpsRequest, pk: str) -> HttpResponse:
         "plan": found,
         "moves": moves,
         "cards": [_drawn(card, moves) for card in found.cards],
-        "keys": KEYS,
+        "keys": KEYS if found.room_for else [key for key in KEYS if key["kind"] != "new"],
+        "room_for": Lease.objects.select_related("tenant").filter(pk=found.room_for).first(),
+        "won": "for who waits" if found.room_for else "that can be sold whole again",
         "entries": MoveEntry.objects.filter(plan=found).order_by("-seq"),
         "proposed": found.state == PlanState.PROPOSED,
         "waits": found.state == PlanState.ACCEPTED,
@@ -94,10 +99,10 @@ def _drawn(card: dict[str, object], moves: Sequence[Move]) -> Drawn:
 def _spans(held: object, steps: dict[int, int], grid: int) -> list[Span]:
     spans: list[Span] = []
     end = 0
-    for start, size, moves in held:  # type: ignore[attr-defined]  # as JSON has it
+    for start, size, what in held:  # type: ignore[attr-defined]  # as JSON has it
         if start > end:
             spans.append((end, start - end, "fre", ""))
-        spans.append((start, size, "own" if moves else "oth", str(steps.get(start, "")) if moves else ""))
+        spans.append((start, size, SHOWN_AS[what], str(steps.get(start, "")) if what == MOVES else ""))
         end = start + size
     return [*spans, (end, grid - end, "fre", "")] if end < grid else spans
 
@@ -123,7 +128,7 @@ def propose(request: OpsRequest) -> HttpResponse:
         verb="Propose a plan",
         back=reverse("ops-plans"),
         lines=(
-            "Looks for cards that can be emptied by moving what lies on them beside others.",
+            "Looks for room for whoever waits, then for cards that can be emptied by moving what lies on them.",
             "Only leases whose tenants allow it are moved. Nothing moves before you accept the plan.",
         ),
         needs_reason=False,

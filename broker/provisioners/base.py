@@ -6,6 +6,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
 
+from broker.domain.placement.warmth import Cutting
+
 ORDER = re.compile(r"l-([0-9a-z]+)-g(\d{1,9})", re.ASCII)
 
 
@@ -23,6 +25,7 @@ class Slice:
     grid: int = 0  # units of the whole card
     memory_gb: int = 0  # of the whole card
     asks: str = ""  # how its cluster calls such a slice, where that is not the usual name
+    cutting: Cutting | None = None  # what its card needs for it, where our books tell: in a simulated cluster
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,7 @@ class Order:
     frozen: str = ""  # why nothing is asked of that cluster
     volume: Kept | None = None  # mounted at its home, and kept when the order is removed
     paid_until: datetime | None = None  # nothing runs on after this, even if nobody is left to stop it
+    doubted: bool = False  # what is remembered of it is not enough: its cluster itself is asked
 
 
 class Seen(StrEnum):
@@ -94,6 +98,7 @@ class Observation:
     answered: bool = True  # False: nobody knows; made up by whoever asked in vain
     runs: bool = False  # though not ready: it holds its slices, and `last_seen` is when that was so
     remains: tuple[Remains, ...] = ()  # of what was replaced or shall be, once this has been written down
+    proven_until: datetime | None = None  # no later moment proves life, whatever was believed before
 
 
 class Unanswered(Exception):

@@ -1,9 +1,9 @@
 """A cluster that is only simulated, with a real one's manners: latencies, refusals, lost nodes, slow deletes.
 
-Latencies are drawn from the order's own name, so that the same order always takes as long. Faults come on
-request: an image named `refuse/…` is refused, `slow/…` takes minutes to pull and to go, `brief/…`
-is done after half a minute, `fails/…` and `hungry/…` end badly after some seconds; a node set to lost or a card set
-to unhealthy takes its pods along.
+Latencies are drawn from the order's own name, so that the same order always takes as long; a slice that is still cut
+from the lease before it need not be cut. Faults come on request: an image named `refuse/…` is refused, `slow/…` takes
+minutes to pull and to go, `brief/…` is done after half a minute, `fails/…` and `hungry/…` end badly after some seconds;
+a node set to lost or a card set to unhealthy takes its pods along.
 """
 
 from datetime import datetime, timedelta
@@ -12,6 +12,8 @@ from django.conf import settings
 from django.db.backends.postgresql.psycopg_any import Jsonb
 from django.db.models import Q
 
+from broker.domain.placement.warmth import Cutting
+from broker.domain.states import Isolation
 from broker.domain.workloads import BATCH
 from broker.models import Gpu, Health, Node, NodeState, SimulatedPod, SimulatedVolume
 from broker.provisioners.base import Kept, Observation, Order, Remains, Seen
@@ -24,6 +26,7 @@ VALUES (%(name)s, %(nodes)s, %(created_at)s, %(ready_at)s, %(refused)s, %(slow)s
 ON CONFLICT (name) DO UPDATE SET name = excluded.name RETURNING *
 """
 PULL_S, START_S, DELETE_S, SPREAD = 2.6, 1.2, 0.8, 0.35
+TICK_S = 0.001  # moments are kept to the microsecond: what is shorter than this is none
 SLOW_S, SLOW_DELETE_S = 240.0, 60.0
 BRIEF, ILL = timedelta(seconds=30), timedelta(seconds=10)
 ILLS = {"fails/": "exit code 1", "hungry/": "it took more memory than it has (OOMKilled)"}
@@ -34,11 +37,12 @@ class SimulatedProvisioner:
 
     def ensure(self, order: Order, *, now: datetime) -> Observation:
         pull_s, start_s = self._latencies(order)
+        cut_s = _cut_s(order)
         made = {
             "name": order.name,
             "nodes": Jsonb(sorted({s.node for s in order.slices})),
             "created_at": now,
-            "ready_at": now + timedelta(seconds=pull_s + start_s),
+            "ready_at": now + timedelta(seconds=cut_s + pull_s + start_s),
             "refused": self._refusal(order),
             "slow": order.image.startswith("slow/"),
         }
@@ -134,12 +138,17 @@ class SimulatedProvisioner:
         return Observation(Seen.LOST, text, last_seen=since)
 
     def _progress(self, order: Order, pod: SimulatedPod, now: datetime) -> Observation:
-        pull_s, _ = self._latencies(order)
+        pull_s, start_s = self._latencies(order)
         elapsed = (now - pod.created_at).total_seconds()
         left = max((pod.ready_at - now).total_seconds(), 0.05) if pod.ready_at else 1.0
         if elapsed < pull_s:
             percent = int(100 * elapsed / pull_s)
             return Observation(Seen.PENDING, "pulling image", percent, again_in_s=min(left, 0.7))
+        # How long its card takes was told when it was made, and is told no more.
+        if pod.ready_at and left > start_s and elapsed + left > pull_s + start_s + TICK_S:
+            return Observation(
+                Seen.PENDING, f"cutting {order.profile}", again_in_s=min(max(left - start_s, 0.05), 0.7)
+            )
         return Observation(Seen.PENDING, "starting", again_in_s=min(left, 0.7))
 
     def _latencies(self, order: Order) -> tuple[float, float]:
@@ -151,6 +160,19 @@ class SimulatedProvisioner:
         if order.image.startswith("refuse/"):
             return f"the image {order.image} cannot be pulled: the registry says it does not exist"
         return ""
+
+
+def _cut_s(order: Order) -> float:
+    """Return how long the cards need for the slices of an order, all of them at once."""
+    chance = Chance(f"cut {order.name}")
+    cut_s, destroy_s = (
+        chance.lognormal(median, SPREAD) if median else 0.0
+        for median in (settings.SIMULATED_CUT_S, settings.SIMULATED_DESTROY_S)
+    )
+    ways = {each.cutting for each in order.slices}
+    # A whole card and a share are not cut, but what is left of slices is in their way as well.
+    cuts = order.isolation == Isolation.HARDWARE and not ways <= {None, Cutting.WARM}
+    return (cuts * cut_s + (Cutting.ANEW in ways) * destroy_s) / settings.SIMULATED_SPEED
 
 
 def _ill(order: Order) -> str:

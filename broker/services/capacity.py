@@ -54,8 +54,8 @@ def could_ever_fit(
                 together[there] += (fits := _when_empty(card, profile, as_cut_now=in_service))
                 near[card.node] += [card.gpu] * (fits > 0)
         if topology:
-            links = stock.links(near)
-            return max((its.most(near[node], ASKED[topology]) for node, its in links.items()), default=0)
+            linked = (node for node in near if node in stock.links)
+            return max((stock.links[node].most(near[node], ASKED[topology]) for node in linked), default=0)
     return max(together.values(), default=0)
 
 
@@ -65,7 +65,7 @@ def _when_empty(card: Card, profile: Profile, *, as_cut_now: bool) -> int:
     stays = (
         as_cut_now or not card.recuts or profile.kind is ProfileKind.SHARE
     )  # nobody cuts a card into shares
-    return most_of(profile, EMPTY, card.layout if stays else None)
+    return most_of(profile, EMPTY, card.cut if stays else card.publishes)
 
 
 def availability(offerings: Iterable[Offering], *, cluster: str = "") -> dict[str, int]:

@@ -1,6 +1,7 @@
 """GPU models as rows and as the domain knows them, and offerings derived from what stands in the racks."""
 
 import json
+from collections import defaultdict
 from collections.abc import Iterator
 from datetime import datetime
 from functools import cache
@@ -62,14 +63,13 @@ def load_gpu_models() -> int:
 def derive_offerings(*, now: datetime, any_share: bool = False) -> int:
     """Draft an offering for every shape the inventory could sell and nobody has described; return how many.
 
-    Shapes: the whole card, every plain MIG slice (no media or graphics variants), and the shares that cards are
-    divided into or that their cluster's driver divides them into for each lease, for on-demand and spot. A simulated
-    cluster divides its cards into whatever is sold: shares of it are drafted only when asked for. Staff then edit and
-    publish them.
+    Shapes: the whole card and every plain MIG slice (no media or graphics variants), but for what no card that there is
+    publishes, and the shares that cards are divided into or that their cluster's driver divides them into for each
+    lease, for on-demand and spot. A simulated cluster divides its cards into whatever is sold: shares of it are drafted
+    only when asked for. Staff then edit and publish them.
     """
-    stands = Gpu.objects.values_list("gpu_model", "node__cluster__region").distinct()
     sold = [
-        *((model, region, profile) for model, region in stands for profile in plain_profiles(spec_of(model))),
+        *_walled_there(),
         *_shares_there(),
         *_shares_for_each_lease(any_share),
     ]
@@ -91,6 +91,21 @@ def derive_offerings(*, now: datetime, any_share: bool = False) -> int:
     before = Offering.objects.count()
     Offering.objects.bulk_create(rows, ignore_conflicts=True)
     return Offering.objects.count() - before
+
+
+def _walled_there() -> list[tuple[str, str, Profile]]:
+    """Return what cards can be cut into, or may once be, by model and region."""
+    published = defaultdict[tuple[str, str], list[dict[str, list[int]] | None]](list)
+    for model, region, told in Gpu.objects.values_list(
+        "gpu_model", "node__cluster__region", "published"
+    ).distinct():
+        published[model, region].append(told)
+    return [
+        (model, region, profile)
+        for (model, region), its in published.items()
+        for profile in plain_profiles(spec_of(model))
+        if any(told is None or told.get(profile.name) for told in its)
+    ]
 
 
 def _shares_there() -> list[tuple[str, str, Profile]]:

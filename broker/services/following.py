@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from datetime import datetime
+from itertools import compress
 from threading import Thread
 
 import msgspec
@@ -17,7 +18,8 @@ from broker.provisioners.kubernetes.cluster import Way, kubeconfig_of, way_into
 from broker.provisioners.kubernetes.finding import order_of
 from broker.provisioners.kubernetes.identity import changed, older
 from broker.provisioners.kubernetes.inventory import NodeFound
-from broker.provisioners.kubernetes.kinds import BY_NAME, CONFIG_MAP, NODE, POD, Kind
+from broker.provisioners.kubernetes.kinds import BY_NAME, CONFIG_MAP, NODE, POD, RESOURCE_CLAIM, Kind
+from broker.provisioners.kubernetes.kinds import RESOURCE_SLICE as SLICES
 from broker.provisioners.kubernetes.mending import Mender
 from broker.provisioners.kubernetes.objects import T, read
 from broker.provisioners.kubernetes.pulse import LATE_S, Pulse, pulse_ref, under_way_s
@@ -25,22 +27,30 @@ from broker.provisioners.kubernetes.reflector import Reflector
 from broker.provisioners.kubernetes.sink import Found, Waiting
 from broker.provisioners.kubernetes.transport import Api
 from broker.services import fencing, freezing, joining, sightings
+from broker.services.ceilings import Ceilings
+from broker.services.claims import Claims
 from broker.services.rounds import Round
 from broker.services.sightings import Sighting
 from ports import clock
 
 log = structlog.get_logger(__name__)
 ANCHORS = f"{labels.OURS},{labels.ROLE} in ({labels.ANCHOR_ROLE},{labels.PULSE_ROLE})"
-Reads = type[objects.Pod | objects.Node | objects.Thing | objects.ResourceSlice]
+Reads = type[
+    objects.Pod | objects.Node | objects.Thing | objects.ResourceSlice | objects.Quota | objects.Claim
+]
 FOLLOWED: dict[Kind, tuple[str, Reads]] = {
     POD: (labels.OURS, objects.Pod),
     CONFIG_MAP: (ANCHORS, objects.Thing),
     NODE: ("", objects.Node),
 }
-SLICES = BY_NAME["resource.k8s.io/v1", "ResourceSlice"]
+CLASSES = BY_NAME["resource.k8s.io/v1", "DeviceClass"]
 PUBLISHED: dict[Kind, tuple[str, Reads]] = {
-    SLICES: ("", objects.ResourceSlice)
+    SLICES: ("", objects.ResourceSlice),
+    CLASSES: ("", objects.Thing),
 }  # for a driver that reads them
+QUOTAS = BY_NAME["v1", "ResourceQuota"]
+CLAIMED: dict[Kind, tuple[str, Reads]] = {RESOURCE_CLAIM: (labels.OURS, objects.Claim)}
+CEILINGS: dict[Kind, tuple[str, Reads]] = {QUOTAS: (labels.OURS, objects.Quota)}
 Place = tuple[str, str]  # a namespace, a name
 INVENTORY_S, SOON_S, RETURN_S = 60.0, 1.0, 5.0
 TAKE_AGAIN_S = 300.0  # an inventory in which nothing is new
@@ -58,7 +68,8 @@ class Agent:
         self.cluster, self._kubeconfig = cluster, kubeconfig_of(cluster.pk)
         # The reflectors' threads may connect anew at any time, and have no business in the database.
         self.way: Way = way_into(cluster.pk, lambda: self._kubeconfig)
-        followed = FOLLOWED | (PUBLISHED if self.way.driver.name == "dra" else {})
+        followed = FOLLOWED | CEILINGS | (PUBLISHED if self.way.driver.name == "dra" else {})
+        followed |= CLAIMED if self.way.driver.by_claims else {}
         self._reads = {kind: reads for kind, (_, reads) in followed.items()}
         self.waiting = Waiting(self._reads)
         self.reflectors = [
@@ -73,12 +84,14 @@ class Agent:
             strange=self._is_strange,
         )
         self.mender, self.round = Mender(self.way.transport), Round(cluster.pk, self.way)
+        self.ceilings = Ceilings(cluster.pk, self.way, self.round)
+        self.claims = Claims(cluster.pk, self.way)
         self._ways_in = self._how_people_come_in()
         self._pulse_name = pulse_ref(cluster.pk).name
         self._uid = self.way.uid()
         self._inventory_at = self._inventory_taken_at = self._return_at = 0.0
         self._taken, self._take_again_at = 0, 0.0  # the inventory as it was taken last
-        self._unknown = followed.keys() - {POD, CONFIG_MAP}  # what inventory needs and we have not listed yet
+        self._unknown = followed.keys() & {NODE, SLICES}  # what inventory needs and we have not listed yet
         self._listing: dict[Kind, set[Place]] = {}  # what the pages of a list held so far
         self._written: dict[Kind, dict[Place, int]] = {kind: {} for kind in followed}  # a digest of each row
         self._watches: set[int] = set()
@@ -164,8 +177,9 @@ class Agent:
             if found.how == "BEGUN":
                 self._listing[found.kind] = set()
                 continue
-            seen = [self._sighting(found.kind, item, gone=found.how == "DELETED") for item in found.items]
-            pending += [each for each in seen if each and self._is_new(found.kind, each)]
+            seen = [self._sighting(found.kind, item, how=found.how) for item in found.items]
+            fresh = [each is not None and self._is_new(found.kind, each) for each in seen]
+            pending += [each for each, is_fresh in zip(seen, fresh, strict=True) if each and is_fresh]
             if found.how == "PAGED":
                 self._listing[found.kind] |= {(each.namespace, each.name) for each in seen if each}
             elif found.how == "LISTED":
@@ -173,19 +187,24 @@ class Agent:
                 pending = []
                 there, known = self._listing.pop(found.kind), self._written[found.kind]
                 self._written[found.kind] = {place: known[place] for place in there}
+                if found.kind is QUOTAS:
+                    self.ceilings.listed(there, now=now)
                 sightings.forget_others(self.cluster, found.kind.name, there, version=found.version, now=now)
                 self._unknown -= {found.kind}
-                if found.kind in (NODE, SLICES):
+                if found.kind in (NODE, SLICES, CLASSES):
                     self._take_inventory_soon()
             else:
                 reached[found.kind.name] = found.version
             if found.kind is NODE and found.items:
                 self._see_nodes(found, now)
-            if found.kind is SLICES and found.items:
+            if found.kind in (SLICES, CLASSES) and found.items:
                 self._take_inventory_soon()
+            if found.kind is QUOTAS:
+                for item in compress(found.items, fresh):
+                    self.ceilings.see(read(item, objects.Quota), gone=found.how == "DELETED", now=now)
         sightings.note(self.cluster, pending, now=now, reached=reached)
 
-    def _sighting(self, kind: Kind, item: objects.Raw, *, gone: bool) -> Sighting | None:
+    def _sighting(self, kind: Kind, item: objects.Raw, *, how: str) -> Sighting | None:
         """Turn what was found into a row; None for a pulse that waited so long that it proves little."""
         thing = read(item, self._reads[kind])
         meta, marks = thing.metadata, thing.metadata.labels
@@ -199,16 +218,18 @@ class Agent:
         ours = labels.fit(
             marks, {labels.INSTALLATION: self.way.installation}
         )  # else a neighbour's, seen for its node
+        order = order_of(thing) if ours else ""
+        told = ours and (not isinstance(thing, objects.Claim) or self.claims.see(thing, order, how=how))
         return Sighting(
             kind=kind.name,
             namespace=meta.namespace,
             name=meta.name,
             uid=meta.uid,
             version=version,
-            lease_id=marks.get(labels.LEASE, "") if ours else "",
-            tenant_id=marks.get(labels.TENANT, "") if ours else "",
-            order_name=order_of(thing) if ours else "",
-            body=None if gone else objects.Raw(msgspec.json.encode(thing)),
+            lease_id=marks.get(labels.LEASE, "") if told else "",
+            tenant_id=marks.get(labels.TENANT, "") if told else "",
+            order_name=order,
+            body=None if how == "DELETED" else objects.Raw(msgspec.json.encode(thing)),
             age_s=age_s,
         )
 
@@ -284,6 +305,12 @@ class Agent:
         texts = rows.annotate(text=Cast("body", TextField())).values_list("text", flat=True)
         return [read(text.encode(), reads) for text in texts]
 
+    def _classes(self) -> set[str] | None:
+        """Name the cluster's DeviceClasses; None where nobody ever listed them: a role of ours that is old may not."""
+        rows = ClusterObject.objects.filter(cluster=self.cluster, kind=CLASSES.name)
+        known = ClusterWatch.objects.filter(cluster=self.cluster, kind=CLASSES.name).exists()
+        return set(rows.values_list("name", flat=True)) if known else None
+
     def _take_inventory(self, now: datetime) -> None:
         """Bring what is sold in line with the nodes as the watch has shown them."""
         try:
@@ -297,7 +324,7 @@ class Agent:
             return  # when they are known, it is due at once
         self._inventory_taken_at = clock.monotonic()
         nodes, slices = self._rows(NODE, objects.Node), self._rows(SLICES, objects.ResourceSlice)
-        found = self.way.driver.inventory(nodes, slices)
+        found = self.way.driver.inventory(nodes, slices, self._classes())
         if self._is_taken(found):
             return
         for problem in joining.take_inventory(self.cluster, found, now=now):

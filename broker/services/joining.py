@@ -284,6 +284,7 @@ def _wanted(node: Node, found: CardFound) -> dict[str, Any]:
         "uuid": found.uuid if has_own_uuid(found) else f"{node.pk}/{found.index}",
         "layout_policy": LayoutPolicy.FIXED if cuts else LayoutPolicy.DYNAMIC,
         "fixed_layout": cuts,
+        "published": found.published.starts() if found.published else None,
         "fabric": _plain(found.fabric),
         "numa": _plain(found.numa),
     }

@@ -12,7 +12,7 @@ from broker.domain.lifecycle import HOLDS_CAPACITY
 from broker.domain.states import LeaseState
 from broker.models import Allocation, Cluster, ClusterObject, Lease
 from broker.provisioners.base import Observation, Seen, order_parts
-from broker.provisioners.kubernetes.kinds import NODE, POD
+from broker.provisioners.kubernetes.kinds import CONFIG_MAP, NODE, POD
 from broker.provisioners.kubernetes.objects import Pod, Thing
 from broker.provisioners.kubernetes.observing import is_held, observe, remains_of
 from broker.services import reconcile
@@ -20,6 +20,8 @@ from ports import doorbell
 from tenants.services.walls import as_sweep
 
 S = LeaseState
+LIVING = (S.PROVISIONING, S.ACTIVE)
+TELLING = (CONFIG_MAP.name, POD.name)  # a claim goes with its anchor
 STRAY_S = 2.0  # what the cluster says within this long of what nobody accounts for is one piece of news
 Concerned = tuple[str, str]  # a lease and its tenant
 
@@ -35,8 +37,13 @@ class Standing:
     said: str  # what it is at
 
 
-def tell(cluster: Cluster, orders: Mapping[str, Concerned], *, now: datetime) -> int:
-    """Tell every lease of which an order has changed; return how many. Inside the transaction that keeps the rows."""
+def tell(
+    cluster: Cluster, orders: Mapping[str, Concerned], *, now: datetime, robbed: Collection[str] = ()
+) -> int:
+    """Tell every lease of which an order has changed; return how many. Inside the transaction that keeps the rows.
+
+    Of orders that may have been `robbed` of their devices its pods tell nothing: a worker has to look.
+    """
     if not orders:
         return 0
     leases = _leases({lease_id for lease_id, _ in orders.values()})
@@ -52,7 +59,8 @@ def tell(cluster: Cluster, orders: Mapping[str, Concerned], *, now: datetime) ->
         lease = leases.get(concerned[0])
         if lease is None:
             continue  # of nobody, as far as we know: that is the sweep's
-        if name not in present or not _is_told(lease, concerned, seen.get(name), now):
+        lost = name in robbed and lease.state in LIVING
+        if lost or name not in present or not _is_told(lease, concerned, seen.get(name), now):
             rung.add(concerned)
     for lease_id, tenant_id in sorted(rung):
         doorbell.ring("broker.step", lease_id, tenant_id=tenant_id, now=now)
@@ -76,7 +84,7 @@ def _tell_of_strays(cluster: Cluster, over: Collection[str], now: datetime) -> N
     """
     if not over:
         return
-    rows = ClusterObject.objects.filter(cluster=cluster, order_name__in=list(over))
+    rows = ClusterObject.objects.filter(cluster=cluster, order_name__in=list(over), kind__in=TELLING)
     there = {order_parts(name) for name in rows.values_list("order_name", flat=True)}
     with as_sweep():
         held = Allocation.objects.filter(lease__in={pk for pk, _ in there}, released_at=None)
@@ -122,7 +130,7 @@ def _seen(cluster: Cluster, pods_of: Mapping[str, int], now: datetime) -> dict[s
     Only what is well is said for certain: what may be an end is left to a worker, who asks the cluster itself. Of
     what has hardly begun nothing is said: the rest of it is news of its own.
     """
-    there = ClusterObject.objects.filter(cluster=cluster, order_name__in=list(pods_of))
+    there = ClusterObject.objects.filter(cluster=cluster, order_name__in=list(pods_of), kind__in=TELLING)
     pods, anchors = defaultdict[str, list[Pod]](list), dict[str, Thing]()
     for kind, name, body in there.values_list("kind", "order_name", "body"):
         if kind == POD.name:

@@ -30,6 +30,8 @@ S = LeaseState
 
 
 def apply(lease: Lease, observation: Observation, now: datetime) -> None:
+    if lease.state == S.ACTIVE:
+        _believe_no_longer(lease, observation)
     match S(lease.state), observation.seen:
         case S.PROVISIONING, Seen.READY:
             activate(lease, observation, now)
@@ -79,6 +81,18 @@ def apply(lease: Lease, observation: Observation, now: datetime) -> None:
             ending.release(lease, reason=EndReason.DEVICE_LOST, now=now, at=since, cause=cause)
         case _:
             look_again(lease, observation, now)
+
+
+def _believe_no_longer(lease: Lease, observation: Observation) -> None:
+    """Take back what was believed of its life beyond its end, now that its cluster knows that.
+
+    Who looked between an end and the moment at which the cluster told it took what ran before for a proof.
+    """
+    until = observation.proven_until or (observation.last_seen if observation.seen is Seen.LOST else None)
+    if until is None or lease.seen_at is None or lease.seen_at <= until or stepping.blinds(lease):
+        return
+    lease.seen_at = max(until, lease.at)
+    _note(lease, seen_at=lease.seen_at)
 
 
 def _will_not(lease: Lease, seen: Seen, observation: Observation, now: datetime) -> bool:

@@ -108,6 +108,10 @@ def _work(lease: Lease, order: Order, now: datetime, *, starts_by: datetime) -> 
             doorbell.ring("broker.step", lease.pk, tenant_id=lease.tenant_id, now=now, after_s=SOON_S)
         return
     said = now + (clock.now() - asked)  # a cluster may take its time; what begins then was not there before
+    if observation.last_seen is None and (observation.seen is Seen.READY or observation.runs):
+        observation = replace(
+            observation, last_seen=now
+        )  # and what ran when it was asked may have ended since
     with as_tenant(lease.tenant_id):
         try:
             outcomes.apply(lease, observation, said)
@@ -176,7 +180,7 @@ def due(*, now: datetime) -> list[Hint]:
     """Return what somebody should look at now: leases whose moment has come, and pools with a queue."""
     with as_sweep():
         idle = Lease.objects.filter(Q(claimed_until=None) | Q(claimed_until__lt=now), due_at__lte=now)
-        leases = list(idle.order_by("due_at").values_list("id", "tenant_id")[:BATCH])
+        leases = list(idle.order_by("due_at", "id").values_list("id", "tenant_id")[:BATCH])
         return [_to_step(*lease) for lease in leases] + leaving.due() + _queues()
 
 

@@ -24,7 +24,9 @@ from ports import clock
 from tenants.services.walls import as_tenant
 
 AGAIN_S = 600.0
+URGENT_AGAIN_S = 10.0  # who edits a wall as soon as it is put right is answered no more often
 EVERY_S, HURRIED_S = 2.0, 0.2  # between two applies: at rest, and when people shall come in another way
+FIRST = frozenset({"Namespace", "ResourceQuota"})
 DOORS = frozenset({"HTTPRoute", "Ingress", "NetworkPolicy", "Secret", "Service"})  # never what makes pods
 Subject = tuple[str, str]  # a tenant, and a project or a lease of it
 
@@ -54,6 +56,10 @@ class Round:
         self._cluster, self._way = cluster_id, way
         walls, doors = Ring(self._projects), Ring(self._leases)
         self._turns = deque([(walls, self._walls), (doors, self._doors)])
+        self._urgent: dict[
+            Subject, float
+        ] = {}  # projects whose walls are known to be wrong, and when they are due
+        self._hurried: dict[Subject, float] = {}
         self.every_s = EVERY_S
 
     def hurry(self) -> None:
@@ -62,14 +68,34 @@ class Round:
         for ring, _ in self._turns:
             ring.begin_anew()
 
+    def hurry_walls(self, project: Subject) -> None:
+        """Let a project have its turn at once: somebody was at its quota, and perhaps at more."""
+        last = self._hurried.get(project, -URGENT_AGAIN_S)
+        self._urgent.setdefault(project, max(clock.monotonic(), last + URGENT_AGAIN_S))
+
     def next(self) -> list[Manifest]:
         """Return all that shall be there of whose turn it is; nothing where nobody's is."""
+        if walls := self._hurried_walls():
+            self.every_s = HURRIED_S
+            return walls
         for _ in range(len(self._turns)):
             ring, wanted = self._turns[0]
             self._turns.rotate()
             if subject := ring.take():
                 return wanted(*subject)
         self.every_s = EVERY_S
+        return []
+
+    def _hurried_walls(self) -> list[Manifest]:
+        """Return the walls of a project that cannot wait, its quota early; one without leases here is left."""
+        moment = clock.monotonic()
+        for project in [each for each, due in self._urgent.items() if due <= moment]:
+            del self._urgent[project]
+            self._hurried = {
+                each: at for each, at in self._hurried.items() if moment - at < URGENT_AGAIN_S
+            } | {project: moment}
+            if project in self._projects():
+                return sorted(self._walls(*project), key=lambda each: each["kind"] not in FIRST)
         return []
 
     def _anchored(self, mark: str) -> list[Subject]:

@@ -10,6 +10,7 @@ from django.db import connection, transaction
 from django.db.models import Max, Min
 
 from broker.models import Cluster, ClusterObject, ClusterWatch
+from broker.provisioners.kubernetes.kinds import RESOURCE_CLAIM
 from broker.services import news
 from ports import database
 
@@ -80,7 +81,8 @@ def note(
 
     Return how many were told.
     """
-    latest = {(s.kind, s.namespace, s.name): s for s in sightings}
+    found = list(sightings)
+    latest = {(s.kind, s.namespace, s.name): s for s in found}
     there = [s for s in latest.values() if s.body is not None]
     gone = [s for s in latest.values() if s.body is None]
     fresh = _keep(cluster, there, reached or {}, listed, now) if there or reached else set()
@@ -88,7 +90,11 @@ def note(
     orders = {
         s.order_name: (s.lease_id, s.tenant_id) for key, s in latest.items() if key in fresh and s.lease_id
     }
-    return news.tell(cluster, orders, now=now)
+    # Whatever came of it since: a claim that was exchanged is gone and there again within a moment.
+    robbed = {
+        s.order_name: (s.lease_id, s.tenant_id) for s in found if s.kind == RESOURCE_CLAIM.name and s.lease_id
+    }
+    return news.tell(cluster, orders | robbed, now=now, robbed=robbed)
 
 
 @transaction.atomic

@@ -28,8 +28,9 @@ from typing import Any
 
 from django.db.backends.postgresql.psycopg_any import NumericRange
 
-from billing.models import Invoice, InvoiceLine, Payment
+from billing.models import Invoice, InvoiceLine, LedgerTransfer, Payment
 from billing.services import drafts, periods, rating
+from billing.services.ledger import posting
 from broker.models import Allocation, LayoutChange, MovePlan, Node, Offering
 from broker.services.leases.request import Wanted, request
 from broker.services.volumes import keeping
@@ -37,7 +38,7 @@ from tenants.domain.roles import Role
 from tenants.models import AuditEvent, Project, Quota, QuotaKind, User
 from tenants.services import invitations, members, quotas, service_accounts, tokens, walls
 from tenants.services.actors import SYSTEM
-from tests.billing.histories import ran, sold
+from tests.billing.histories import promise, ran, reprice, sold
 from tests.tenants.people import ALL as EVERYTHING
 from tests.tenants.people import World, moment
 from tests.world import fleet as rack_up
@@ -199,6 +200,12 @@ def a_lease(world: World) -> str:
     return str(request(wanted, project=world.root, actor=SYSTEM, now=moment()).pk)
 
 
+def a_quote(world: World) -> str:
+    offering, now = an_offering(), moment().replace(microsecond=0)
+    version = offering.price_versions.first() or reprice(offering, 10**9, since=now - timedelta(days=1))
+    return str(promise(ran(world.root, offering, now - timedelta(hours=2), 3600), version).pk)
+
+
 def a_volume(world: World) -> str:
     name = f"of the matrix {moment().timestamp()}"
     return str(keeping.create(project=world.root, name=name, size_gib=1, actor=SYSTEM, now=moment()).pk)
@@ -262,6 +269,13 @@ def a_payment(world: World) -> str:
     return str(Payment.objects.get_or_create(**where, defaults=asked)[0].pk)
 
 
+def a_transfer(world: World) -> str:
+    """What is posted of an invoice."""
+    invoice = a_final_invoice(world)
+    posting.finalized([invoice], now=moment())
+    return str(LedgerTransfer.objects.about(invoice)[0].pk)
+
+
 def an_invoice_line(world: World) -> tuple[str, str]:
     now = moment()
     ran(world.root, sold(), now.replace(microsecond=0) - timedelta(minutes=2), 60)
@@ -286,13 +300,17 @@ def an_allocation(world: World) -> str:
 
 
 # Things that lie in a project of the tree, so that a role on another project does not reach them.
-PLACED = frozenset({"lease", "volume", "project", "member", "invitation", "service account", "quota"})
+PLACED = frozenset(
+    {"lease", "quote", "volume", "project", "member", "invitation", "service account", "quota"}
+)
 THINGS: dict[str, Thing] = {
     "invoice line": in_its_tenant(an_invoice_line),
     "invoice": in_its_tenant(an_invoice),
     "final invoice": in_its_tenant(a_final_invoice),
     "payment": in_its_tenant(a_payment),
+    "ledger transfer": in_its_tenant(a_transfer),
     "lease": in_its_tenant(a_lease),
+    "quote": in_its_tenant(a_quote),
     "allocation": in_its_tenant(an_allocation),
     "price version": lambda world: str(sold().price_versions.get().pk),
     "volume": in_its_tenant(a_volume),
@@ -471,10 +489,16 @@ ROWS: dict[str, Row] = {
     "api/v1/ops/gpus/<str:pk>": fleet(thing="gpu", audited=True),
     "api/v1/ops/offerings": fleet(audited=True),
     "api/v1/ops/offerings/<str:pk>": fleet(thing="offering", audited=True),
+    "api/v1/ops/offerings/<str:pk>/price": Row("fleet", {"PUT": STAFF}, thing="offering", writes_on_get=True),
+    "api/v1/ops/offerings/<str:pk>/preview": fleet(thing="offering", audited=True),
+    "api/v1/ops/price-gaps": fleet(audited=True),
     "api/v1/ops/price-versions": fleet(audited=True),
     "api/v1/ops/price-versions/<str:pk>": fleet(thing="price version", audited=True),
     "api/v1/ops/payments": fleet(audited=True),
     "api/v1/ops/payments/<str:pk>": fleet(thing="payment", audited=True),
+    "api/v1/ops/ledger-transfers": fleet(audited=True),
+    "api/v1/ops/ledger-transfers/<str:pk>": fleet(thing="ledger transfer", audited=True),
+    "api/v1/ops/trial-balance": fleet(audited=True),
     "api/v1/ops/proofs": fleet(audited=True),
     "api/v1/ops/tenants": fleet(audited=True),
     "api/v1/ops/tenants/<str:pk>": fleet(thing="tenant", audited=True),
@@ -482,8 +506,10 @@ ROWS: dict[str, Row] = {
     "api/v1/ops/audit-events/<str:pk>": fleet(thing="event", audited=True),
     # money, over the API
     "api/v1/leases/<str:pk>/charges": api("leases", thing="lease", GET=ALL, part=SAME),
+    "api/v1/quotes/<str:pk>": api("offerings", thing="quote", GET=ALL, part=SAME),
     "api/v1/quotes": api(
         "offerings",
+        GET=ALL,
         POST=ALL,
         stores=False,
         body=lambda w: {"project": w.root.pk, "offering": an_offering().pk, "max_duration_s": 3600},
@@ -494,6 +520,7 @@ ROWS: dict[str, Row] = {
     "api/v1/invoices": api("billing", GET=PAYERS, part=NOBODY),
     "api/v1/invoices/<str:pk>": api("billing", thing="invoice", GET=PAYERS, part=NOBODY),
     "api/v1/invoices/<str:pk>/lines": api("billing", thing="invoice", GET=PAYERS, part=NOBODY),
+    "api/v1/invoices/<str:pk>/bundle": api("billing", thing="invoice", GET=PAYERS, part=NOBODY),
     "api/v1/invoices/<str:pk>/lines/<str:n>/explain": api(
         "billing", thing="invoice line", GET=PAYERS, part=NOBODY
     ),
@@ -519,7 +546,10 @@ ROWS: dict[str, Row] = {
     "queue/": page(GET=ALL, part=SAME),
     "spend/": page(GET=ALL, part=SAME),
     "invoices/": page(GET=PAYERS, part=NOBODY),
+    "invoices/verify.py": anybody(),
     "invoices/<str:pk>/": page(thing="invoice", GET=PAYERS, part=NOBODY),
+    "invoices/<str:pk>/bundle/": page(thing="invoice", GET=PAYERS, part=NOBODY),
+    "invoices/<str:pk>/check/": page(thing="invoice", GET=PAYERS, part=NOBODY),
     "invoices/<str:pk>/pay/": page(thing="final invoice", POST=SETTLERS, part=NOBODY),
     # tenants, in the portal
     "join/<str:secret>/": anybody("GET", "POST", thing="link", writes_on_get=True),
@@ -548,6 +578,7 @@ ROWS: dict[str, Row] = {
     "ops/": ops(GET=STAFF),
     "ops/map/": ops(GET=STAFF),
     "ops/proofs/": ops(GET=STAFF),
+    "ops/ledger/": ops(GET=STAFF),
     "ops/system/": ops(GET=STAFF),
     "ops/cards/": ops(GET=STAFF),
     "ops/cards/<str:pk>/": ops(thing="gpu", GET=STAFF),

@@ -37,6 +37,25 @@ def a_final_invoice(tenant_id: str, number: int) -> str:
     return str(invoice.pk)
 
 
+def an_account(kind: str) -> Any:
+    """Return what keeps an account of the tenant, for a transfer: PostgreSQL looks at its accounts at once."""
+
+    def opened(tenant_id: str, number: int) -> int:
+        account = sample(apps.get_model("billing.LedgerAccount"), tenant_id, number=number)
+        account.__dict__.update(type=kind, currency="x", ref=str(number))
+        account.save(force_insert=True)
+        return int(account.pk)
+
+    return opened
+
+
+def a_price(tenant_id: str, number: int) -> int:
+    """Keep the price of something that is not there, for a quote of it."""
+    version = sample(apps.get_model("billing.PriceVersion"), tenant_id, number=number)
+    version.save(force_insert=True)
+    return int(version.pk)
+
+
 # Label of a model: fields that its constraints want otherwise than `value` guesses, or what makes them.
 PARTICULAR: dict[str, dict[str, Any]] = {
     "tenants.ApiToken": {"user_id": "usr_x", "expires_at": AT + timedelta(days=1)},
@@ -48,6 +67,14 @@ PARTICULAR: dict[str, dict[str, Any]] = {
         "after": "requested",
     },
     "billing.Payment": {"invoice_id": a_final_invoice, "due_at": AT},
+    "billing.AccountBalance": {"account_id": lambda tenant_id, number: 10**6 + number},
+    "billing.LedgerTransfer": {
+        "debit_account_id": an_account("receivable"),
+        "credit_account_id": an_account("accrued"),
+        "ref": "x",
+        "idem": lambda tenant_id, number: f"x:{number}{tenant_id}",
+    },
+    "billing.Quote": {"price_version_id": a_price, "expires_at": AT + timedelta(hours=1)},
     "billing.RatedCharge": {"e": AT + timedelta(hours=1)},
 }
 
@@ -88,6 +115,7 @@ def value(field: Any) -> Any:
         (models.DateField, date(2026, 11, 21)),
         (models.BooleanField, False),
         (models.JSONField, {}),
+        (models.BinaryField, b"x"),
         (models.DecimalField, Decimal(1)),
         (models.EmailField, "x@example.org"),
         (models.IntegerField, 1),

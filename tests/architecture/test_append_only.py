@@ -14,6 +14,10 @@ TABLES = {
     "broker_inventorychange": "since when a card or node was out of service, and who said so",
     "broker_layoutstep": "how nodes were cut anew",
     "broker_moveentry": "how leases were moved",
+    "billing_quote": "which prices were promised",
+    "billing_ledgeraccount": "between what is booked",
+    "billing_ledgertransfer": "what was booked",
+    "billing_ledgerseal": "what the books were when",
 }
 TRIGGERS = """
 SELECT c.relname, array_agg(DISTINCT t.tgname::text ORDER BY t.tgname::text)

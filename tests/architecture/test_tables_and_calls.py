@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ from tenants.services import invitations, service_accounts, walls
 from tests.architecture import routes
 from tests.architecture.matrix import ROWS
 from tests.architecture.tables import CALL, addresses, missing, tables
+from tests.billing.histories import customer, ran
 from tests.billing.payments.bills import bill, collect, ill, pay
 from tests.billing.portal.desks import Desk, opened
 from tests.broker.services.layouts import ONES
@@ -48,7 +50,9 @@ NO_PAGE = ("components/", "style/", "allauth/elements/", "replay/")
 WRITTEN = re.compile(r'<c-table\b[^>]*caption="([^"]*)"|<caption class="vh">([^<]*)')
 MORE = {  # what is behind a page's own tabs and drawers
     "ops/system/": ("?trail=visits",),
+    "ops/ledger/": ("?before=999999",),
     "ops/offerings/": ("?state=draft", "?state=published"),
+    "ops/offerings/<str:pk>/": ("?try=5.60",),
     "ops/cards/": ("?show=free", "?show=sold"),
     "leases/": ("?state=over", "?state=all&by=me", "?q=fold", "?state=waiting&class=spot"),
     "": ("?whose=all", "?whose=mine"),
@@ -149,6 +153,7 @@ def of_operators(desk: Desk, operator: Client) -> dict[str, str]:
         for outcome in ("bad", "warn", "unknown", "ok")
     ]
     Examination.objects.create(cluster=cluster, asked_at=life.now, done_at=life.now, findings=found)
+    was_used(desk)
     invoice = bill()
     ill(invoice, Ill.REJECTED)
     collect(pay(invoice))
@@ -169,6 +174,14 @@ def of_operators(desk: Desk, operator: Client) -> dict[str, str]:
         "offering": offering("2g.20gb").pk,
         "payment": stuck.pk,
     }
+
+
+def was_used(desk: Desk) -> None:
+    """Let something have been used last month, and something by somebody in whose currency it has no price."""
+    now = desk.life.now.replace(microsecond=0)
+    ran(desk.owner.project, offering("2g.20gb"), now - timedelta(days=25), 3600)
+    ran(customer(currency="USD")[1], offering("2g.20gb"), now - timedelta(hours=1), 60)
+    rating.rate(now=desk.life.now)
 
 
 def a_plan(desk: Desk) -> MovePlan:

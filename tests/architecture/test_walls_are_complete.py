@@ -19,6 +19,8 @@ RANDOM = {
     "invoice_id": "a random id",
     "period_id": "a random id",
     "line_id": "a random id",
+    "idem": "begins with a random id, of an invoice or of what else a transfer stands for",
+    "account_id": "given out by the product one after another; each account has its balance from the start",
     "number": "given out by the product one after another, never asked for",
 }
 
@@ -58,9 +60,13 @@ VIEWS = {
     "broker_occupied": {"gpu_id", "start", "size", "profile", "isolation", "mine"},
     "broker_waiting": {"lease_id", "offering_id", "quantity", "created_at", "mine"},
     "broker_placechange": {"gpu_id", "xid"},
+    "broker_vacated": {"gpu_id", "start", "profile", "isolation", "held_at", "released_at"},
 }
 # What runs with another's rights: the door, and triggers that look at what a tenant could not.
-FUNCTIONS = {"knock_with_token", "knock_with_user", "refuse_other_currency", "hold_after_release"}
+FUNCTIONS = {
+    *("knock_with_token", "knock_with_user", "refuse_other_currency", "hold_after_release"),
+    *("open_balance", "open_platform_account", "post_transfers"),  # triggers of the ledger
+}
 
 
 def rows(sql: str) -> list[tuple[Any, ...]]:

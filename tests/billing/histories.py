@@ -4,7 +4,8 @@ import itertools
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
-from billing.models import BillingPeriod, Invoice, InvoiceLine, PriceVersion, RatedCharge
+from billing.domain.pricing import at_most, cap
+from billing.models import BillingPeriod, Invoice, InvoiceLine, PriceVersion, Quote, RatedCharge
 from billing.services import prices, spend
 from broker.domain.states import LeaseState
 from broker.models import GpuModel, Lease, Offering, OfferingState, Transition
@@ -154,6 +155,35 @@ def runs(
     """Write a lease that is active since `start` and was seen alive at `seen_at`: later than any test looks."""
     steps = [(start, S.REQUESTED), (start, S.ACTIVE)]
     return lived(project, offering, steps, quantity=quantity, seen_at=seen_at)
+
+
+def promise(lease: Lease, version: PriceVersion) -> Quote:
+    """Write down that a lease cites a quote of this price, made when the price began."""
+    quote = promised(lease, version, quantity=lease.quantity)
+    with as_tenant(lease.tenant_id):
+        Lease.objects.filter(pk=lease.pk).update(quote_id=quote.pk)
+        quote.save(force_insert=True)
+    return quote
+
+
+def promised(lease: Lease, version: PriceVersion, *, quantity: int) -> Quote:
+    """Return the quote that a lease cites, unwritten."""
+    terms = {"quantity": quantity, "nano_per_hour": version.nano_per_hour, "currency": version.currency}
+    return Quote(
+        pk=f"quo_{lease.pk}"[:40],
+        tenant_id=lease.tenant_id,
+        lease=lease,
+        project_id=lease.project_id,
+        offering_id=version.offering_id,
+        price_version=version,
+        max_duration_s=lease.max_duration_s,
+        hold_minor=at_most(lease.max_duration_s, **terms),
+        cap_minor=cap(lease.max_duration_s, **terms),
+        made_at=version.valid.lower,
+        expires_at=FAR_AHEAD,
+        cited_at=lease.created_at,
+        **terms,
+    )
 
 
 def charges(tenant: Tenant) -> list[RatedCharge]:

@@ -76,6 +76,7 @@ class Portal:
             "invoice": f"/invoices/{self.invoice}/",
             "invoice whose payment was declined": f"/invoices/{self.declined}/",
             "invoice explained": f"/invoices/{self.invoice}/?line=1",
+            "invoice checked": f"/invoices/{self.invoice}/check/",
             "team": "/team/",
             "member": f"/team/members/{self.member}/",
             "projects": "/projects/",
@@ -128,7 +129,6 @@ def served() -> Iterator[Portal]:
     """Serve the portal, with somebody who does what is rung for, until the block ends."""
     portal = peopled()
     server = ThreadedWSGIServer(("127.0.0.1", 0), QuietHandler)
-    server.set_app(get_wsgi_application())
     portal.url = f"http://localhost:{server.server_port}"
     over = threading.Event()
     threads = [
@@ -138,6 +138,7 @@ def served() -> Iterator[Portal]:
     with override_settings(
         PUBLIC_URL=portal.url, CSRF_TRUSTED_ORIGINS=[portal.url], SIMULATED_SPEED=4, PAYMENT_GATEWAY=GATEWAY
     ):
+        server.set_app(get_wsgi_application())  # its parts read the settings when they are made
         for thread in threads:
             thread.start()
         try:

@@ -79,11 +79,18 @@ def test_a_passkey_that_nobody_has_is_said_above_the_button(portal: Portal, chro
     assert portal.complaints == []
 
 
+def test_who_comes_by_a_bare_address_is_led_to_where_passkeys_work(portal: Portal, chromium: Browser) -> None:
+    with visitor(portal, chromium) as page:
+        page.goto(f"{portal.url.replace('localhost', '127.0.0.1')}/sign-in/")
+        assert page.url == f"{portal.url}/sign-in/"
+
+
 def test_at_a_bare_address_the_password_works_and_the_passkey_says_where_it_would(
     portal: Portal, chromium: Browser
 ) -> None:
     address = portal.url.replace("localhost", "127.0.0.1")
-    with portal.context(chromium, signed_in=False) as context:
+    proxy = {"X-Forwarded-For": "192.0.2.7"}  # nobody is led away from what a proxy passes on
+    with portal.context(chromium, signed_in=False, extra_http_headers=proxy) as context:
         page = context.new_page()
         page.goto(f"{address}/sign-in/")
         page.get_by_role("button", name="Continue with a passkey").click()

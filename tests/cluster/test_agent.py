@@ -178,6 +178,25 @@ def test_what_is_deleted_or_edited_by_hand_is_put_right_while_its_pod_runs(watch
     assert versions() == at_rest, "a round where nobody touched anything changes nothing"
 
 
+def test_a_quota_that_somebody_edits_or_deletes_is_put_right_at_once(watching: Watching) -> None:
+    installed, api = watching.installed, watching.installed.plane.api
+    what = offering("1g.10gb")
+    installed.until(installed.life.ask(installed.home, what, image="registry.example/acts:pull-0s"), "active")
+    (quota,) = installed.ours("/api/v1/resourcequotas")
+    meta = quota["metadata"]
+    path = f"/api/v1/namespaces/{meta['namespace']}/resourcequotas/{meta['name']}"
+
+    def is_right() -> bool:
+        there = api.find(path)
+        return bool(there) and there["spec"]["hard"] == quota["spec"]["hard"]
+
+    watching.until(lambda: watching.agent.round.next() == [] and watching.agent.mender.is_idle)
+    api.patch(path, {"spec": {"hard": {"pods": "0"}}})
+    assert watching.until(is_right) < 20
+    api.delete(path)
+    assert watching.until(is_right) < 30
+
+
 def test_a_lost_node_is_taken_out_and_comes_back_when_nothing_old_runs_there(
     watching: Watching, gpu_nodes: Nodes
 ) -> None:
@@ -186,7 +205,7 @@ def test_a_lost_node_is_taken_out_and_comes_back_when_nothing_old_runs_there(
     def state() -> str:
         return Node.objects.get(name=node).state
 
-    watching.until(lambda: ClusterWatch.objects.count() == 3)
+    watching.until(lambda: ClusterWatch.objects.count() == 4)
     gpu_nodes.power(node, on=False)
     watching.until(lambda: state() == "lost")
     gpu_nodes.power(node, on=True)
@@ -203,10 +222,10 @@ def test_what_nodes_publish_for_claims_is_followed_and_listed_once(
     def cards() -> list[tuple[int, str]]:
         return list(Gpu.objects.filter(node__name=node).order_by("index").values_list("index", "health"))
 
-    watching.until(lambda: ClusterWatch.objects.count() == 4)
+    watching.until(lambda: ClusterWatch.objects.count() == 7)
     devices.publish(api, node, cards=2)
     watching.until(lambda: cards() == [(0, "healthy"), (1, "healthy")])
     devices.withdraw(api, node)
     watching.until(lambda: cards() == [(0, "unhealthy"), (1, "unhealthy")])
     watching.ended.set()
-    assert [each.lists for each in watching.agent.reflectors] == [1, 1, 1, 1]
+    assert [each.lists for each in watching.agent.reflectors] == [1] * 7

@@ -8,6 +8,7 @@ calm comes, and everything must come to rest.
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from django.db.models.functions import Coalesce
@@ -136,6 +137,8 @@ class Sim:
             end_date=self.clock.at + timedelta(seconds=120) if self.chance.below(0.1) else None,
             movable=self.moves and self.chance.below(0.8),
         )
+        if wanted.quantity > 1:  # several together stay where they are
+            wanted = replace(wanted, movable=False)
         with as_tenant(owner.tenant.pk):
             project = self.projects[owner][self.chance.below(0.5)]
             lease = request(wanted, project=project, actor=owner.actor, now=self.clock.at)
@@ -228,9 +231,9 @@ class Sim:
     def mend(self) -> None:
         """Bring the calm: nothing fails any more, and all nodes and cards are well."""
         self.faults.calm = True
-        for node in Node.objects.select_related("cluster"):
+        for node in Node.objects.select_related("cluster").order_by("name"):
             inventory.set_node_state(node, NodeState.READY, reason="calm", actor=OPERATOR, now=self.clock.at)
-        for card in Gpu.objects.select_related("node__cluster"):
+        for card in Gpu.objects.select_related("node__cluster").order_by("uuid"):
             inventory.set_health(card, Health.HEALTHY, reason="calm", actor=OPERATOR, now=self.clock.at)
 
     def run_calm(self, seconds: int) -> None:

@@ -59,7 +59,12 @@ class Command(BaseCommand):
                 beside.must_match(each, dict(zip(beside.SAME, asked, strict=True)))
             begun = clock.monotonic()
             with (
-                override_settings(MAX_LEASE_HOURS=LONGEST_LEASE_H, SIMULATED_SPEED=AT_ONCE),
+                override_settings(
+                    MAX_LEASE_HOURS=LONGEST_LEASE_H,
+                    SIMULATED_SPEED=AT_ONCE,
+                    SIMULATED_CUT_S=0,
+                    SIMULATED_DESTROY_S=0,
+                ),
                 ids.counted(options["seed"]),
                 untold(),
                 choosing_by(Engine(options["engine"])),

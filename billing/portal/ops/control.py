@@ -43,7 +43,8 @@ def control_room(request: OpsRequest) -> HttpResponse:
     fleet = cards.load()
     seen = frame(request, summary.of(fleet))
     troubles = troubled.clusters(now=request.now)
-    wanted = [*troubles, *needs.needs(fleet, seen.waiting, now=request.now), *price_gaps(request)]
+    found = needs.needs(fleet, seen.waiting, now=request.now)
+    wanted = [*troubles, *found, *troubled.plans(), *price_gaps(request)]
     chosen = _chosen(fleet, wanted)
     told = {
         "frame": seen,

@@ -3,7 +3,6 @@
 from collections import defaultdict
 from contextlib import suppress
 from datetime import UTC, datetime
-from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from django.conf import settings
@@ -15,7 +14,8 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from billing.models import PriceVersion
 from billing.portal.wishes import YEARS
-from billing.services import prices
+from billing.services import gaps, prices, repricing
+from billing.services.repricing import Preview
 from broker.models import Lease, Offering, OfferingState
 from broker.portal.operations import OpsRequest, Step, ask, page
 from broker.services import capacity, catalogue, offerings
@@ -24,9 +24,8 @@ from tenants.portal.refused import because
 from tenants.services.refusals import Invalid, Missing, Refused
 from tenants.services.walls import as_staff
 
+SHOWN = 12  # tenants of a preview; the call returns them all
 ASKS = require_http_methods(["GET", "HEAD", "POST"])
-DECIMALS = 9
-LONGEST = 20  # digits of a price in 10⁻⁹; far beyond what any is
 
 
 @require_safe
@@ -58,6 +57,7 @@ def table(request: OpsRequest) -> HttpResponse:
         ],
         "currency": settings.CURRENCY,
         "gaps": [row for row in rows if row.state == OfferingState.PUBLISHED and row.pk not in known],
+        "unpriced": gaps.unpriced(now=request.now),
         "drafts": counts[OfferingState.DRAFT],
         "count": counts[OfferingState.PUBLISHED],
         "filters": [
@@ -72,7 +72,10 @@ def table(request: OpsRequest) -> HttpResponse:
                 for value, label in OfferingState.choices
             ),
         ],
-        "calls": [ops_call("Offerings with their prices", "ops/offerings", state=state, limit=MOST)],
+        "calls": [
+            ops_call("Offerings with their prices", "ops/offerings", state=state, limit=MOST),
+            ops_call("Used without a price", "ops/price-gaps"),
+        ],
     }
     return render(request, "ops/offerings.html", told)
 
@@ -109,9 +112,10 @@ def offering_or_missing(pk: str) -> Offering:
 @ASKS
 @page("offering")
 def edit(request: OpsRequest, pk: str) -> HttpResponse:
-    """Show one offering with its prices; a POST changes its name or schedules a price."""
+    """Show one offering with its prices; `?try=` shows last month at another one; a POST renames it or sets a price."""
     found = offering_or_missing(pk)
     refusal: Refused | None = None
+    looked: Preview | None = None
     if request.method == "POST":
         try:
             messages.success(request, _change(request, found))
@@ -120,8 +124,14 @@ def edit(request: OpsRequest, pk: str) -> HttpResponse:
             because(request, said.detail)
         else:
             return redirect("ops-offering", pk=pk)
+    elif "try" in request.GET:
+        try:
+            looked = _tried(request, found)
+        except Refused as said:
+            refusal = said
+            because(request, said.detail)
     with as_staff():
-        told = _told(request, found, refusal)
+        told = _told(request, found, refusal) | _looked(looked)
         return render(request, "ops/offering.html", told, status=refusal.status if refusal else 200)
 
 
@@ -145,15 +155,48 @@ def _told(request: OpsRequest, found: Offering, refusal: Refused | None) -> dict
         "currency": settings.CURRENCY,
         "live": Lease.objects.live().filter(offering=found).count(),
         "refusal": refusal,
-        "wrong": getattr(refusal, "field", ""),
+        "wrong": getattr(refusal, "field", "") if request.method == "POST" else "try",
         "typed": request.POST,
+        "tried": request.GET.get("try", ""),
+        "new_price": request.POST.get("price", request.GET.get("try", "")),
         "label": request.POST.get("label", found.label),
         "calls": [
             ops_call(
                 "Its prices", "ops/price-versions", offering=found.pk, currency=settings.CURRENCY, limit=MOST
             ),
             ops_call("This offering", f"ops/offerings/{found.pk}"),
+            ops_call(
+                "Last month at another price",
+                f"ops/offerings/{found.pk}/preview",
+                per_hour=request.GET.get("try", ""),
+            ),
         ],
+    }
+
+
+def _tried(request: OpsRequest, found: Offering) -> Preview:
+    nano = prices.nano_of(request.GET["try"])
+    return repricing.preview(found, currency=settings.CURRENCY, nano_per_hour=nano, now=request.now)
+
+
+def _looked(looked: Preview | None) -> dict[str, Any]:
+    """Return a preview as the page shows it: the tenants it changes most for."""
+    if looked is None:
+        return {}
+    return {
+        "preview": looked,
+        "month": f"{looked.month.start:%B %Y}",
+        "more": looked.would_be_minor - looked.was_minor,
+        "effects": [
+            {
+                "effect": effect,
+                "was": looked.minor(effect.was),
+                "would_be": looked.minor(effect.would_be),
+                "more": looked.minor(effect.would_be - effect.was),
+            }
+            for effect in looked.effects[:SHOWN]
+        ],
+        "others": max(len(looked.effects) - SHOWN, 0),
     }
 
 
@@ -167,7 +210,10 @@ def _change(request: OpsRequest, found: Offering) -> str:
     if "label" in request.POST:
         offerings.rename(found, label=request.POST["label"], actor=request.actor, now=request.now)
         return f"It is called {found.label} now."
-    nano, since = _price(request.POST.get("price", "")), _moment(request.POST.get("from", ""), request.now)
+    nano, since = (
+        prices.nano_of(request.POST.get("price", "")),
+        _moment(request.POST.get("from", ""), request.now),
+    )
     prices.publish(
         offering=found,
         currency=settings.CURRENCY,
@@ -177,19 +223,6 @@ def _change(request: OpsRequest, found: Offering) -> str:
         now=request.now,
     )
     return f"The new price holds from {since:%d %b %Y %H:%M} UTC."
-
-
-def _price(text: str) -> int:
-    """Read a price of an hour as typed, exact to the ninth decimal."""
-    try:
-        nano = Decimal(text.strip()).scaleb(DECIMALS) if len(text) <= 24 else Decimal("NaN")
-    except InvalidOperation:
-        nano = Decimal("NaN")
-    if not nano.is_finite() or nano.adjusted() > LONGEST or nano != nano.to_integral_value():
-        raise Invalid(
-            "price", "A price is a number such as 3.79, with at most nine decimals.", fix="Type it anew."
-        )
-    return int(nano)
 
 
 def _moment(text: str, now: datetime) -> datetime:

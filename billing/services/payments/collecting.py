@@ -14,6 +14,7 @@ from django.db.models import Case, F, Q, QuerySet, When
 from billing.domain.collecting import LONGEST_WAIT_S, MOST_FALLS, wait_s
 from billing.models import Invoice, InvoiceStatus, Payment, PaymentStatus
 from billing.models.payments import LONGEST_REASON, UNSETTLED
+from billing.services.ledger import posting
 from billing.services.payments.opening import BILLING, record
 from ports import doorbell, payments
 from ports.chance import Chance
@@ -73,7 +74,9 @@ def fall(payment_id: str, tenant_id: str, error: Exception, *, now: datetime) ->
 def due(*, now: datetime) -> list[Hint]:
     """Return a look at every payment whose moment has come: hints that were lost, and silences that are over."""
     with as_sweep():
-        waiting = Payment.objects.filter(status=PaymentStatus.PENDING, due_at__lte=now).order_by("due_at")
+        waiting = Payment.objects.filter(status=PaymentStatus.PENDING, due_at__lte=now).order_by(
+            "due_at", "id"
+        )
         found = waiting.values_list("pk", "tenant_id")[:BATCH]
         return [("billing.collect", payment_id, tenant_id) for payment_id, tenant_id in found]
 
@@ -146,7 +149,7 @@ def _legible(text: str) -> str:
 
 
 def _settle(payment: Payment, outcome: Outcome, now: datetime) -> None:
-    """Write the outcome, and with it, in the same transaction, that the invoice is paid."""
+    """Write the outcome, and with it, in the same transaction, that the invoice is paid, and in the books."""
     settled = {"settled_at": now, "due_at": None, "claimed_until": None, "stuck_at": None, "trouble": ""}
     with as_tenant(payment.tenant_id):
         # The invoice first, as whoever opens a payment does: two orders of locks would wait for each other.
@@ -166,3 +169,4 @@ def _settle(payment: Payment, outcome: Outcome, now: datetime) -> None:
         ):
             Invoice.objects.filter(pk=invoice.pk).update(status=InvoiceStatus.PAID, paid_at=now)
             record("invoice.pay", invoice, actor=BILLING, now=now, payment=payment.pk)
+            posting.paid([payment.pk], now=now)

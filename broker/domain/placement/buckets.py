@@ -65,12 +65,6 @@ class Buckets:
         self._enter(card, state)
         return card
 
-    def add_again(self, card: int, node: int, state: int) -> None:
-        """Take a card in under the number of one that is out."""
-        self.node[card] = node
-        self.empty.grow(node + 1)
-        self.become(card, state)
-
     def remove(self, card: int) -> None:
         """Take a card out; its number is used again where a caller says so. Raises KeyError for one that is out."""
         if self.state[card] == NOWHERE:
@@ -79,9 +73,12 @@ class Buckets:
 
     def become(self, card: int, state: int) -> None:
         """Let a card be in another state."""
+        if self.state[card] != state:
+            self._leave(card)
+            self._enter(card, state)
+
+    def _leave(self, card: int) -> None:
         before = self.state[card]
-        if before == state:
-            return
         bucket, at = self.cards[before], self._at[card]
         last = bucket.pop()
         if last != card:
@@ -91,7 +88,6 @@ class Buckets:
                 self.live[profile] &= ~bits[before]
         if before == EMPTY:
             self.empty.take(self.node[card], card)
-        self._enter(card, state)
 
     def _enter(self, card: int, state: int) -> None:
         bucket = self.cards[state]

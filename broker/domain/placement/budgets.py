@@ -1,7 +1,7 @@
 """How much may be moved: in all, and of what belongs to one tenant."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from broker.domain.placement.fleet import Slice
 
@@ -9,10 +9,13 @@ from broker.domain.placement.fleet import Slice
 class Budget:
     """Moves that may still be made until whoever handed it out makes a new one."""
 
-    def __init__(self, moves: int, *, per_tenant: int | None = None) -> None:
+    def __init__(
+        self, moves: int, *, per_tenant: int | None = None, spent: Mapping[str, int] | None = None
+    ) -> None:
+        """Allow so many in all, and of each tenant so many less what was spent of it already."""
         self.left = moves
         self._per_tenant = moves if per_tenant is None else per_tenant
-        self._spent: Counter[str] = Counter()
+        self._spent: Counter[str] = Counter(spent)
 
     def affords(self, pieces: Iterable[Slice]) -> bool:
         """Tell whether all of these slices may be moved once."""

@@ -13,6 +13,22 @@ def largest_first(fleet: Fleet, cards: Iterable[int]) -> list[Slice]:
     return sorted(pieces, key=lambda piece: (-fleet.table.profiles[piece.profile].memory, piece.allocation))
 
 
+def emptied_cheapest(fleet: Fleet) -> list[int]:
+    """Name the cards that could be emptied to some use, the cheapest first."""
+    whole = [profile.memory == fleet.table.grid for profile in fleet.table.profiles]
+    found = []
+    for card, on in enumerate(fleet.on):
+        cost = 0
+        for piece in on.values():
+            if piece.cost is None or whole[piece.profile]:
+                break
+            cost += piece.cost
+        else:
+            if on:
+                found.append((cost, card))
+    return [card for _, card in sorted(found)]
+
+
 def drain(draft: Draft, card: int, tries: Sequence[int] = ()) -> bool:
     """Move everything off a card to others on which something lies already, or change nothing and say so.
 

@@ -25,12 +25,18 @@ class Engine(StrEnum):
 
 @lru_cache(maxsize=1024)
 def ranks_of(
-    engine: Engine, profiles: tuple[Profile, ...], grid: int, worth: Sequence[float], *, counted: bool
+    engine: Engine,
+    profiles: tuple[Profile, ...],
+    grid: int,
+    worth: Sequence[float],
+    *,
+    counted: bool,
+    besides: tuple[Profile, ...] = (),
 ) -> Ranks:
     """Return the ranks of a rule; the older ones know no prices and count no slices."""
     if engine is Engine.BID_PRICE:
-        return ranks_by_price(profiles, grid, tuple(worth), counted=counted)
-    table = table_of(profiles, grid)
+        return ranks_by_price(profiles, grid, tuple(worth), counted=counted, besides=besides)
+    table = table_of(profiles, grid, besides=besides)
     return ranked(table, _fitting(table, best=engine is Engine.BEST_FIT))
 
 

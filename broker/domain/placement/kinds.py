@@ -11,7 +11,9 @@ from broker.domain.placement.engines import Engine, ranks_of
 from broker.domain.placement.ranks import Ranks
 from broker.domain.placement.rules import Cost
 from broker.domain.placement.tables import EMPTY, NOWHERE, Move, Table
+from broker.domain.placement.warm_seats import Seats
 from broker.domain.profiles import Profile
+from broker.domain.published import Cut, Published
 from broker.domain.states import Isolation
 
 Name = tuple[str, Isolation]  # what tells the profiles of a model apart
@@ -20,9 +22,10 @@ PriceList = tuple[tuple[Name, float], ...]  # prices that replace the default on
 
 @dataclass(frozen=True, eq=False)
 class Kind:
-    """The cards of a model that are cut in one way, or that are not cut yet and may become anything."""
+    """The cards of a model that are cut in one way, or that are not cut yet and may become whatever they can."""
 
     ranks: Ranks
+    fixed: bool = False  # cut already
 
     @property
     def table(self) -> Table:
@@ -44,6 +47,11 @@ class Kind:
     def most(self) -> tuple[tuple[int, ...], ...]:
         """By profile and state exactly how many of it a card could still take, and none for NOWHERE."""
         return tuple(_most(its) for its in self.table.moves)
+
+    @cached_property
+    def seats(self) -> Seats:
+        """What may be left cut on a card."""
+        return Seats(self.ranks)
 
     def state(self, card: CardState) -> int:
         """Return the number of a card's state, NOWHERE where what it holds contradicts what it can be cut into.
@@ -114,17 +122,26 @@ def _most(moves: tuple[tuple[Move, ...], ...]) -> tuple[int, ...]:
 @lru_cache(maxsize=1024)
 def kind_of(
     model: GpuModelSpec,
-    layout: Geometry | None,
+    cut: Cut,
     price_list: PriceList = (),
     engine: Engine = Engine.BID_PRICE,
 ) -> Kind:
-    """Return the one kind of a model's cards with this layout; None: they may become anything."""
-    sold = everything(model) if layout is None else _cut(layout)
+    """Return the one kind of a model's cards that are cut so, or that can be cut so."""
+    fixed = isinstance(cut, Geometry)
+    sold = _sold(model, cut)
     given: Mapping[Name, float] = dict(price_list)
     usual = prices.default(sold, model.grid, model.compute)
     worth = tuple(given.get((p.name, p.isolation), price) for p, price in zip(sold, usual, strict=True))
+    # What a card publishes no longer may still lie on it.
+    besides = everything(model) if isinstance(cut, Published) else ()
     # A layout says by itself how many slices there are.
-    return Kind(ranks_of(engine, sold, model.grid, worth, counted=layout is None))
+    return Kind(ranks_of(engine, sold, model.grid, worth, counted=not fixed, besides=besides), fixed)
+
+
+def _sold(model: GpuModelSpec, cut: Cut) -> tuple[Profile, ...]:
+    if isinstance(cut, Published):
+        return cut.only(everything(model))
+    return everything(model) if cut is None else _cut(cut)
 
 
 def everything(model: GpuModelSpec) -> tuple[Profile, ...]:

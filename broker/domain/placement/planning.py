@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from broker.domain.placement.budgets import Budget
-from broker.domain.placement.draining import drain
+from broker.domain.placement.draining import drain, emptied_cheapest
 from broker.domain.placement.fleet import Fleet
 from broker.domain.placement.mending import mend
 from broker.domain.placement.minimum import min_cards
@@ -54,10 +54,10 @@ def defragment(
     """
     draft, least = Draft(fleet.copy()), _least(fleet)
     before = draft.fleet.in_use
-    _empty_cards(draft, _sources(draft.fleet), (), least, gain, budget)
+    _empty_cards(draft, emptied_cheapest(draft.fleet), (), least, gain, budget)
     simple, after = draft.mark, draft.fleet.in_use
     if after != least:
-        sources = _sources(draft.fleet)
+        sources = emptied_cheapest(draft.fleet)
         mend(draft, sources)
         _empty_cards(draft, sources, tries, least, gain, budget)
         if draft.fleet.in_use == after:
@@ -110,22 +110,6 @@ def _empty_cards(
         if budget is not None:
             budget.spend(pieces)
         filled.update(to for to, _ in put)
-
-
-def _sources(fleet: Fleet) -> list[int]:
-    """Name the cards that could be emptied to some use, the cheapest first."""
-    whole = [profile.memory == fleet.table.grid for profile in fleet.table.profiles]
-    found = []
-    for card, on in enumerate(fleet.on):
-        cost = 0
-        for piece in on.values():
-            if piece.cost is None or whole[piece.profile]:
-                break
-            cost += piece.cost
-        else:
-            if on:
-                found.append((cost, card))
-    return [card for _, card in sorted(found)]
 
 
 def _gains(fleet: Fleet, steps: Sequence[Step], gain: int) -> tuple[Step, ...]:

@@ -1,37 +1,38 @@
 """The cards of one pool by their ids: where a slice goes, what is held, and how much still fits."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import NamedTuple
 
-from broker.domain.geometry import EMPTY, CardState, Geometry
+from broker.domain.geometry import EMPTY, CardState
 from broker.domain.gpu_models import GpuModelSpec
 from broker.domain.placement.engines import Engine
-from broker.domain.placement.kinds import Name, kind_of, must_be_of
+from broker.domain.placement.kinds import Kind, Name, kind_of, must_be_of
+from broker.domain.placement.makes import Machines, Makes, Member
 from broker.domain.placement.rules import Cost
+from broker.domain.placement.seats import Seat
 from broker.domain.placement.shelves import Nodes, Shelf
 from broker.domain.placement.tables import EMPTY as UNTOUCHED
+from broker.domain.placement.warmth import Warm, after_placing, after_release
 from broker.domain.profiles import Placement, Profile
+from broker.domain.published import Cut
 
 
 @dataclass(frozen=True, slots=True)
 class CardView:
-    """One card as placement sees it; a layout fixes its cut in advance, None leaves the cut to us."""
+    """One card as placement sees it; a Geometry fixes its cut in advance, anything else leaves the cut to us.
+
+    `warm` is what is left cut on it by leases that have gone; None: nothing ever is.
+    """
 
     gpu: str
     node: str
     state: CardState = EMPTY
-    layout: Geometry | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Seat:
-    """A place for one slice."""
-
-    gpu: str
-    placement: Placement
+    layout: Cut = None
+    warm: Warm | None = None
 
 
 class Choice(NamedTuple):
@@ -45,7 +46,8 @@ class PoolIndex:
     """The cards of one GpuModel that may serve each other's requests.
 
     What it chooses depends on the cards alone, never on their order or on what was held before: of equal cards
-    the one with the lowest id, of equal nodes the one with the lowest.
+    one where nothing need be cut, then one where nothing that is left cut need be destroyed, then the one with the
+    lowest id; of equal nodes the one with the lowest.
     """
 
     def __init__(
@@ -60,7 +62,8 @@ class PoolIndex:
         self._prices = tuple(sorted((price_list or {}).items()))
         self._cards: dict[str, CardView] = {}
         self._nodes = Nodes()
-        self._shelves: dict[Geometry | None, Shelf] = {}
+        self._shelves: dict[Cut, Shelf] = {}
+        self._machines: Machines | None = None  # once a gang has asked for one node
         for layout, together in self._by_layout(cards).items():
             self._put_up(layout, together)
 
@@ -70,12 +73,21 @@ class PoolIndex:
             raise _twice(card)
         self._cards[card.gpu] = card
         shelf = self._shelves.get(card.layout) or self._put_up(card.layout, ())
-        shelf.add(card.gpu, self._nodes.number(card.node), shelf.kind.state(card.state))
+        shelf.add(
+            card.gpu,
+            self._nodes.number(card.node),
+            shelf.kind.state(card.state),
+            self._left(shelf.kind, card),
+        )
+        if self._machines:
+            self._machines.came(card.gpu, card.node)
 
     def remove(self, gpu: str) -> CardView:
         """Take a card out and return it as it is now."""
         card = self._cards.pop(gpu)
         self._shelves[card.layout].remove(gpu)
+        if self._machines:
+            self._machines.left(gpu, card.node)
         return card
 
     def card(self, gpu: str) -> CardView:
@@ -91,16 +103,14 @@ class PoolIndex:
         best: tuple[tuple[bool, float, int], bool, str, int] | None = None
         score = None
         for shelf, number in self.selling(profile):
-            live, ranks = shelf.buckets.live[number], shelf.kind.ranks
+            live = shelf.buckets.fits_at(number)
             if not live:
                 continue
             rank = (live & -live).bit_length() - 1
-            cost, uncut = shelf.kind.cost[number][ranks.order[number][rank]], self.is_uncut(shelf)
+            cost, uncut = shelf.kind.cost[number][shelf.kind.ranks.order[number][rank]], self.is_uncut(shelf)
             # Of equals, a card that is cut already is no loss to whoever wants another cut.
             if best is None or (cost.anywhere, uncut) <= best[:2]:
-                gpu = self._first(shelf, number, rank)
-                start = ranks.best[number][shelf.state(gpu)].start
-                candidate = (cost.anywhere, uncut, gpu, start)
+                candidate = (cost.anywhere, uncut, *self._first(shelf, number, rank))
                 if best is None or candidate < best:
                     best, score = candidate, cost
         if best is None or score is None:
@@ -110,22 +120,41 @@ class PoolIndex:
     def hold(self, seat: Seat, profile: Profile) -> None:
         """Take a seat, or raise ValueError when it is not free."""
         card = self._cards[seat.gpu]
-        self._become(card, card.state.with_held(profile, seat.placement))
+        warm = card.warm and after_placing(card.warm, profile, seat.placement)
+        self._be(replace(card, state=card.state.with_held(profile, seat.placement), warm=warm))
 
     def release(self, seat: Seat, profile: Profile) -> None:
-        """Give a seat back, or raise ValueError when it was not held."""
+        """Give a seat back, or raise ValueError when it was not held; its slice may be left cut."""
         card = self._cards[seat.gpu]
-        self._become(card, card.state.without(profile, seat.placement))
+        warm = None if card.warm is None else after_release(card.warm, profile, seat.placement)
+        self._be(replace(card, state=card.state.without(profile, seat.placement), warm=warm))
+
+    @contextmanager
+    def trying(self) -> Iterator[Callable[[Seat, Profile], None]]:
+        """Let seats be held until the block ends; then every card is as it was, with what was left cut on it."""
+        before: list[CardView] = []
+
+        def hold(seat: Seat, profile: Profile) -> None:
+            card = self._cards[seat.gpu]
+            self.hold(seat, profile)
+            before.append(card)
+
+        try:
+            yield hold
+        finally:
+            for card in reversed(before):
+                self._be(card)
 
     def how_many_fit(self, profile: Profile) -> int:
         """Return exactly how many of a profile could be placed now, one after the other."""
         return sum(
-            len(cards) * most
+            shelf.buckets.count(state) * most
             for shelf, number in self.selling(profile)
-            for cards, most in zip(shelf.buckets.cards, shelf.kind.most[number], strict=True)
+            for state, most in enumerate(shelf.kind.most[number])
+            if most
         )
 
-    def _by_layout(self, cards: Iterable[CardView]) -> dict[Geometry | None, list[CardView]]:
+    def _by_layout(self, cards: Iterable[CardView]) -> dict[Cut, list[CardView]]:
         together: defaultdict[int, list[CardView]] = defaultdict(list)
         for card in cards:
             if card.gpu in self._cards:
@@ -133,22 +162,54 @@ class PoolIndex:
             self._cards[card.gpu] = card
             # By identity first: a fleet has few layouts, and each is hashed once then.
             together[id(card.layout)].append(card)
-        found: dict[Geometry | None, list[CardView]] = {}
+        found: dict[Cut, list[CardView]] = {}
         for its in together.values():
             found.setdefault(its[0].layout, []).extend(its)
         return found
 
-    def _put_up(self, layout: Geometry | None, cards: Sequence[CardView]) -> Shelf:
+    def _put_up(self, layout: Cut, cards: Sequence[CardView]) -> Shelf:
         kind = kind_of(self.model, layout, self._prices, self.engine)
         states = [kind.state(card.state) for card in cards]
         on = [self._nodes.number(card.node) for card in cards]
-        shelf = Shelf(kind, [card.gpu for card in cards], on, states, self._nodes)
+        left = [self._left(kind, card) for card in cards]
+        shelf = Shelf(kind, [card.gpu for card in cards], on, states, left, self._nodes)
         self._shelves[layout] = shelf
         return shelf
 
+    def makes(self, profile: Profile) -> Makes:
+        """Return the nodes by what of a profile fits on them; raises ValueError for a profile of another model."""
+        self.selling(profile)
+        if self._machines is None:
+            together = ((card.gpu, card.node) for card in self._cards.values())
+            self._machines = Machines(together, fitting=self._fitting, everywhere=self._everywhere)
+        return self._machines.makes(profile, whole=profile.memory == self.model.grid)
+
+    def linked_anew(self, node: str) -> None:
+        """Take note that the cards of a node reach each other otherwise than before."""
+        if self._machines:
+            self._machines.changed(node)
+
+    def _everywhere(self, profile: Profile) -> dict[str, list[Member]]:
+        found: defaultdict[str, list[Member]] = defaultdict(list)
+        for shelf, number in self.selling(profile):
+            kind, uncut = shelf.kind, self.is_uncut(shelf)
+            for state in kind.ranks.order[number]:
+                for gpu, node in shelf.cards_in(state):
+                    found[node].append(Member(gpu, kind, number, state, uncut))
+        return found
+
+    def _fitting(self, gpus: Iterable[str], profile: Profile) -> list[Member]:
+        found, name = [], (profile.name, profile.isolation)
+        for gpu in gpus:
+            shelf = self._shelves[self._cards[gpu].layout]
+            number, state = shelf.kind.number.get(name), shelf.state(gpu)
+            if number is not None and state in shelf.kind.cost[number]:
+                found.append(Member(gpu, shelf.kind, number, state, self.is_uncut(shelf)))
+        return found
+
     def is_uncut(self, shelf: Shelf) -> bool:
-        """Tell whether the cards of a shelf may still be cut in any way."""
-        return shelf is self._shelves.get(None)
+        """Tell whether the cards of a shelf are yet to be cut."""
+        return not shelf.kind.fixed
 
     def selling(self, profile: Profile) -> list[tuple[Shelf, int]]:
         """Return the shelves that have a profile, each with its number there."""
@@ -158,22 +219,30 @@ class PoolIndex:
             must_be_of(self.model, profile)
         return found
 
-    def _first(self, shelf: Shelf, number: int, rank: int) -> str:
-        """Return the first of the cards that cost least: those of a rank, or of all that cost the same."""
+    def _first(self, shelf: Shelf, number: int, rank: int) -> tuple[str, int]:
+        """Return the first of the cards that cost least and the first unit there."""
         ranks = shelf.kind.ranks
         order, cost = ranks.order[number], ranks.cost[number]
         if self.engine.takes_first:
             alike = takewhile(lambda other: cost[other] == cost[rank], range(rank, len(order)))
             live = shelf.buckets.live[number]
-            return min(shelf.first(order[other]) for other in alike if live >> other & 1)
+            gpu = min(shelf.first(order[other]) for other in alike if live >> other & 1)
+            return gpu, ranks.best[number][shelf.state(gpu)].start
         # An uncut one of the node with fewest: whole nodes stay whole for gangs.
         is_empty = order[rank] == UNTOUCHED and self.is_uncut(shelf)
-        return shelf.first_empty() if is_empty else shelf.first(order[rank])
+        return shelf.quickest_empty(number) if is_empty else shelf.quickest(number, rank)
 
-    def _become(self, card: CardView, state: CardState) -> None:
-        self._cards[card.gpu] = CardView(card.gpu, card.node, state, card.layout)
+    def _be(self, card: CardView) -> None:
+        """Have a card that is in the pool as it is now."""
+        self._cards[card.gpu] = card
         shelf = self._shelves[card.layout]
-        shelf.become(card.gpu, shelf.kind.state(state))
+        shelf.become(card.gpu, shelf.kind.state(card.state), self._left(shelf.kind, card))
+        if self._machines:
+            self._machines.changed(card.node)
+
+    def _left(self, kind: Kind, card: CardView) -> int:
+        """Return what is left cut on a card as its kind counts it; the older rules do not know of it."""
+        return kind.seats.of(card.warm) if card.warm and not self.engine.takes_first else 0
 
 
 def _twice(card: CardView) -> ValueError:

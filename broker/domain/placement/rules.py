@@ -60,9 +60,10 @@ def ranks_by_price(
     popularity: tuple[float, ...] | None = None,
     *,
     counted: bool = False,
+    besides: tuple[Profile, ...] = (),
 ) -> Ranks:
     """Return the ranks of this rule; cards of one kind and one price list share them."""
-    table = table_of(profiles, grid, counted=counted)
+    table = table_of(profiles, grid, counted=counted, besides=besides)
     return ranked(table, bid_price(table, worth, popularity))
 
 

@@ -8,14 +8,16 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from zlib import crc32
 
-from broker.domain.geometry import CardState, Geometry
+from broker.domain.geometry import CardState
 from broker.domain.gpu_models import GpuModelSpec
 from broker.domain.placement.kinds import Kind, kind_of
-from broker.domain.placement.pool import CardView, PoolIndex, Seat
+from broker.domain.placement.pool import CardView, PoolIndex
 from broker.domain.placement.rooms import WHOLE, Request, Room
+from broker.domain.placement.seats import Seat
 from broker.domain.placement.shared import Bid, SharedNodes
 from broker.domain.placement.stranding import LeastStranded, Weights
 from broker.domain.profiles import Placement, Profile
+from broker.domain.published import Cut
 from broker.domain.states import Isolation
 
 # The order of nodes decides between equals only: far down a long one, an old hole is still better than an empty card.
@@ -90,7 +92,7 @@ class SharePool:
         self._fits = PoolIndex(model)
         self._nodes = SharedNodes([], [_request(share, model.grid) for share in self._asked], OwnRules())
         self._rooms: list[SharedRoom] = []
-        self._at: dict[tuple[str, Geometry | None], list[int]] = {}  # the rooms of a node's cards
+        self._at: dict[tuple[str, Cut], list[int]] = {}  # the rooms of a node's cards
         for card in cards:
             self.add(card)
 
@@ -98,6 +100,9 @@ class SharePool:
         """Take a card in, or raise ValueError when it is in the pool already."""
         self._fits.add(card)
         self._look(card)
+
+    def linked_anew(self, node: str) -> None:
+        """Shares have no links."""
 
     def remove(self, gpu: str) -> CardView:
         """Take a card out and return it as it is now."""
@@ -150,7 +155,7 @@ class SharePool:
         self._rooms.append(room)
         return self._nodes.join(room)
 
-    def _rooms_of(self, node: str, layout: Geometry | None) -> Iterator[SharedRoom]:
+    def _rooms_of(self, node: str, layout: Cut) -> Iterator[SharedRoom]:
         """Yield the rooms of a node's cards: the places of a cut are each for one share and in no other's way."""
         kind = kind_of(self.model, layout)
         shares = [each for each in kind.table.profiles if each.isolation is self._isolation]

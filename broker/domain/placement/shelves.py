@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
-from broker.domain.placement.buckets import Buckets
 from broker.domain.placement.kinds import Kind
 from broker.domain.placement.lowest import Lowest
 from broker.domain.placement.tables import EMPTY, NOWHERE
+from broker.domain.placement.warm_buckets import WarmBuckets
 
 
 class Nodes:
@@ -24,13 +24,19 @@ class Nodes:
 
 
 class Shelf:
-    """Cards that are cut alike, in buckets of equal state, and the lowest id of each bucket."""
+    """Cards that are cut alike, in buckets of equal state and cells of what is left cut, and the lowest id of each."""
 
     def __init__(
-        self, kind: Kind, gpus: Sequence[str], nodes: Sequence[int], states: Sequence[int], known: Nodes
+        self,
+        kind: Kind,
+        gpus: Sequence[str],
+        nodes: Sequence[int],
+        states: Sequence[int],
+        left: Sequence[int],
+        known: Nodes,
     ) -> None:
         """Take cards with the numbers of their nodes, which are known, as are those of nodes to come."""
-        self.kind, self.buckets = kind, Buckets(kind.ranks, nodes, states)
+        self.kind, self.buckets = kind, WarmBuckets(kind.ranks, nodes, states, left, kind.seats)
         self.gpus, self._known = list(gpus), known
         self._at = {gpu: card for card, gpu in enumerate(self.gpus)}
         self._gone: list[int] = []  # numbers of cards that have left, for those that come
@@ -40,56 +46,86 @@ class Shelf:
     def state(self, gpu: str) -> int:
         return self.buckets.state[self._at[gpu]]
 
-    def add(self, gpu: str, node: int, state: int) -> None:
-        """Take a card in."""
+    def add(self, gpu: str, node: int, state: int, left: int) -> None:
+        """Take a card in, with what is left cut on it."""
         if self._gone:
             card = self._gone.pop()
             self.gpus[card] = gpu
-            self.buckets.add_again(card, node, state)
+            self.buckets.add_again(card, node, state, left)
         else:
-            card = self.buckets.add(node, state)
+            card = self.buckets.add(node, state, left)
             self.gpus.append(gpu)
         self._at[gpu] = card
         self._changed(card, NOWHERE)
 
     def remove(self, gpu: str) -> None:
         """Take a card out."""
-        self.become(gpu, NOWHERE)
+        self.become(gpu, NOWHERE, 0)
         self._gone.append(self._at.pop(gpu))
 
-    def become(self, gpu: str, state: int) -> None:
-        """Let a card be in another state."""
+    def become(self, gpu: str, state: int, left: int) -> None:
+        """Let a card be in another state, with this left cut on it."""
         card = self._at[gpu]
         before = self.buckets.state[card]
-        self.buckets.become(card, state)
+        self.buckets.be(card, state, left)
         self._changed(card, before)
 
     def first(self, state: int) -> str:
-        """Return the card with the lowest id of those in a state; there must be one."""
-        return self._cards.first(state, lambda: map(self.gpus.__getitem__, self.buckets.cards[state]))
+        """Return the card with the lowest id of those in a state on which nothing is left cut; there must be one."""
+        return self._lowest(state, self.buckets.cards[state])
 
-    def first_empty(self) -> str:
-        """Return an empty card of the node with fewest: whole nodes stay whole for gangs. There must be one."""
+    def quickest(self, number: int, rank: int) -> tuple[str, int]:
+        """Return the card that has a profile most quickly of those that cost as much as a rank, and the first unit.
+
+        Of equals, the one in the state that comes first, and of these the one with the lowest id.
+        """
+        buckets, bits = self.buckets, self.kind.ranks.bit[number]
+        _, cells, cold = buckets.offer(number, rank)
+        named = buckets.named(cells)
+        first = min([cold & -cold] * bool(cold) + [bits[cell.state] for cell in named])
+        found = [
+            (self._lowest(buckets.key_of(cell), cell.cards), cell.ways[number][1])
+            for cell in named
+            if bits[cell.state] == first
+        ]
+        if cold & first:
+            state = self.kind.ranks.order[number][first.bit_length() - 1]
+            found.append((self.first(state), self.kind.ranks.best[number][state].start))
+        return min(found)
+
+    def quickest_empty(self, number: int) -> tuple[str, int]:
+        """Return the same of the empty cards of the node with fewest: whole nodes stay whole for gangs.
+
+        There must be one.
+        """
         empty = self.buckets.empty
         nodes = empty.with_(empty.fewest)
         name = self._nodes.first(empty.fewest, lambda: map(self._known.names.__getitem__, nodes))
-        return min(map(self.gpus.__getitem__, empty.on[self._known.numbers[name]]))
+        ways = [
+            (how, self.gpus[card], start)
+            for card in empty.on[self._known.numbers[name]]
+            for how, start in [self.buckets.way(number, card)]
+        ]
+        return min(ways)[1:]
 
     def cards_in(self, state: int) -> Iterator[tuple[str, str]]:
         """Name all cards in a state, each with its node."""
-        for card in self.buckets.cards[state]:
+        for card in self.buckets.in_state(state):
             yield self.gpus[card], self._known.names[self.buckets.node[card]]
 
     def _changed(self, card: int, before: int) -> None:
         state, empty = self.buckets.state[card], self.buckets.empty
-        self._cards.enter(state, self.gpus[card], len(self.buckets.cards[state]))
+        self._cards.enter(self.buckets.key(card), self.gpus[card], len(self.buckets.beside(card)))
         node = self.buckets.node[card]
         if EMPTY in (before, state) and (count := len(empty.on[node])):
             self._nodes.enter(count, self._known.names[node], len(empty.with_(count)))
 
-    def _is_in(self, state: int, gpu: str) -> bool:
+    def _lowest(self, key: int, cards: Sequence[int]) -> str:
+        return self._cards.first(key, lambda: map(self.gpus.__getitem__, cards))
+
+    def _is_in(self, key: int, gpu: str) -> bool:
         card = self._at.get(gpu)
-        return card is not None and self.buckets.state[card] == state
+        return card is not None and self.buckets.key(card) == key
 
     def _has_empty(self, count: int, name: str) -> bool:
         return len(self.buckets.empty.on[self._known.numbers[name]]) == count

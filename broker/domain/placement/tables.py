@@ -65,21 +65,26 @@ class Table:
         return self.grid - (self.states[state] & (self.media - 1)).bit_count()
 
 
-def table_of(profiles: Sequence[Profile], grid: int, *, counted: bool = False) -> Table:
+def table_of(
+    profiles: Sequence[Profile], grid: int, *, counted: bool = False, besides: Sequence[Profile] = ()
+) -> Table:
     """Number every state that can be reached by putting slices of these profiles on a card and taking them off.
 
-    `counted` tells cards apart by how many slices they hold as well. Raises ValueError for a profile with places
+    `counted` tells cards apart by how many slices they hold as well. `besides` may lie on a card, but is not put there
+    any more: the table has the states that come of it, and no moves. Raises ValueError for a profile with places
     that no card of this grid has.
     """
-    for profile in profiles:
+    for profile in (*profiles, *besides):
         _must_lie(profile, grid)
     bits = _Bits(grid, counted)
-    kinds = list(dict.fromkeys(profile.isolation for profile in profiles))
-    seats = [
-        {place.start: bits.of(profile, place, kinds.index(profile.isolation)) for place in profile.placements}
-        for profile in profiles
-    ]
-    states = bits.reachable([seat for its in seats for seat in its.values()])
+    kinds = list(dict.fromkeys(profile.isolation for profile in (*profiles, *besides)))
+
+    def seats_of(profile: Profile) -> dict[int, int]:
+        kind = kinds.index(profile.isolation)
+        return {place.start: bits.of(profile, place, kind) for place in profile.placements}
+
+    seats = [seats_of(profile) for profile in profiles]
+    states = bits.reachable([seat for its in (*seats, *map(seats_of, besides)) for seat in its.values()])
     number = {state: n for n, state in enumerate(states)}
 
     def afters(change: Callable[[int, int], int], its: dict[int, int]) -> Afters:

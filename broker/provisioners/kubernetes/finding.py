@@ -113,7 +113,7 @@ def all_of_ours(api: Api, installation: str = "", order: str = "") -> dict[str, 
     return there
 
 
-def order_of(thing: Thing | Pod | Node | objects.ResourceSlice) -> str:
+def order_of(thing: Thing | Pod | Node | objects.ResourceSlice | objects.Quota | objects.Claim) -> str:
     """Return the name of the order a thing says it belongs to; empty when it says nothing that we would."""
     lease_id, generation = (
         thing.metadata.labels.get(labels.LEASE, ""),

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field, replace
 
+from broker.domain.published import Published
 from broker.domain.states import Isolation
 
 
@@ -26,6 +27,9 @@ class CardFound:
     healthy: bool = True
     fabric: str = ""  # cards of a node that have the same reach each other by NVLink; empty: nobody tells
     numa: str = ""  # cards of a node that have the same lie below one processor; empty: nobody tells
+    published: Published | None = (
+        None  # of one that is cut for each lease, where that is less than its model can
+    )
     asks: str = ""  # the resource by which a pod gets any of its slices, where that is not the usual one
 
 

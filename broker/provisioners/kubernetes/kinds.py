@@ -55,6 +55,8 @@ JOB = Kind("batch/v1", "Job", "jobs")
 EVENT = Kind("v1", "Event", "events")
 CLAIM = Kind("v1", "PersistentVolumeClaim", "persistentvolumeclaims")
 NODE_LEASE = Kind("coordination.k8s.io/v1", "Lease", "leases")
+RESOURCE_CLAIM = Kind("resource.k8s.io/v1", "ResourceClaim", "resourceclaims")
+RESOURCE_SLICE = Kind("resource.k8s.io/v1", "ResourceSlice", "resourceslices", namespaced=False)
 
 KINDS: tuple[Kind, ...] = (
     NAMESPACE,
@@ -94,9 +96,9 @@ KINDS: tuple[Kind, ...] = (
         "validatingadmissionpolicybindings",
         namespaced=False,
     ),
-    Kind("resource.k8s.io/v1", "ResourceClaim", "resourceclaims"),
+    RESOURCE_CLAIM,
     Kind("resource.k8s.io/v1", "ResourceClaimTemplate", "resourceclaimtemplates"),
-    Kind("resource.k8s.io/v1", "ResourceSlice", "resourceslices", namespaced=False),
+    RESOURCE_SLICE,
     Kind("resource.k8s.io/v1", "DeviceClass", "deviceclasses", namespaced=False),
 )
 BY_NAME = {(kind.api_version, kind.name): kind for kind in KINDS}

@@ -15,14 +15,18 @@ from broker.models import ClusterObject
 from broker.provisioners.base import order_name
 from broker.provisioners.kubernetes import labels
 from broker.provisioners.kubernetes.finding import Found, anchor_ref, is_ours
-from broker.provisioners.kubernetes.kinds import CONFIG_MAP, NODE, POD
+from broker.provisioners.kubernetes.kinds import CONFIG_MAP, NODE, POD, RESOURCE_CLAIM
 from broker.provisioners.kubernetes.nodes import silent
-from broker.provisioners.kubernetes.objects import Node, Pod, Thing, read
+from broker.provisioners.kubernetes.objects import Claim, Node, Pod, Thing, read
 from broker.provisioners.kubernetes.pulse import pulse_ref
 from broker.provisioners.kubernetes.spec import LeaseSpec
 from ports import database
 
 FRESH = timedelta(seconds=20)  # four pulses
+# A server speaks up on a watch every minute, be it to say that nothing happened: one that is quiet for longer has
+# stalled or lags, and vouches for nothing after its last word, whatever comes by the pulse's.
+SPEAKS_WITHIN = timedelta(seconds=70)
+WATCH = ""  # as a kind: how far something was followed
 # Read at every look at a lease: each part one look into an index, whatever the planner knows of the table.
 OF_ORDER = """
 SELECT kind, order_name, seen_at, body::text FROM broker_clusterobject
@@ -33,6 +37,9 @@ SELECT kind, order_name, seen_at, body::text FROM broker_clusterobject
  UNION ALL
 SELECT kind, order_name, seen_at, body::text FROM broker_clusterobject
  WHERE cluster_id = %(cluster)s AND kind = %(anchor)s AND namespace = %(namespace)s AND name = %(pulse)s
+ UNION ALL
+SELECT '', kind, heard_at, '' FROM broker_clusterwatch
+ WHERE cluster_id = %(cluster)s AND kind IN (%(pod)s, %(claim)s)
 """
 
 
@@ -43,6 +50,7 @@ class Remembered:
     at: datetime
     found: Found
     well: bool  # its nodes are there and heard of
+    claims: tuple[Claim, ...] | None = None  # None where claims are not followed
 
 
 class Memory:
@@ -62,9 +70,13 @@ class Memory:
 
     def of_order(self, spec: LeaseSpec, *, now: datetime) -> Remembered | None:
         """Return what is known of one generation; one query. None when that is too old to be believed."""
-        at, anchor, pods, hosts = None, None, [], {}
+        at, anchor, pods, hosts, claims, heard = None, None, [], {}, [], {}
         for kind, mine, seen_at, body in self._read(spec):
-            if kind == POD.name:
+            if kind == WATCH:
+                heard[mine] = seen_at
+            elif kind == RESOURCE_CLAIM.name:
+                claims.append(read(body, Claim))
+            elif kind == POD.name:
                 pods.append(read(body, Pod))
             elif kind == NODE.name:
                 node = read(body, Node)
@@ -78,7 +90,10 @@ class Memory:
         if anchor is not None and not is_ours(anchor, spec):
             anchor = None
         found = Found(anchor_ref(spec), anchor, tuple(pods))
-        return Remembered(at, found, silent(spec.nodes, hosts, {}) is None)
+        pods_heard = heard.get(POD.name, at)
+        proven = pods_heard if pods_heard < at - SPEAKS_WITHIN else at
+        is_well = silent(spec.nodes, hosts, {}) is None
+        return Remembered(proven, found, is_well, tuple(claims) if RESOURCE_CLAIM.name in heard else None)
 
     def _read(self, spec: LeaseSpec) -> list[tuple[str, str, datetime, bytes]]:
         ref = pulse_ref(self._cluster)
@@ -86,6 +101,8 @@ class Memory:
             "cluster": self._cluster,
             "order": order_name(spec.lease_id, spec.generation),
             "node": NODE.name,
+            "pod": POD.name,
+            "claim": RESOURCE_CLAIM.name,
             "hosts": list(spec.nodes),
             "anchor": CONFIG_MAP.name,
             "namespace": ref.namespace,
@@ -99,7 +116,9 @@ class Memory:
         """Name every order of this installation that something is there of; None when nobody knows."""
         if self.fresh_at(now) is None:
             return None
-        ours = self._rows.exclude(order_name="")
+        ours = self._rows.exclude(order_name="").exclude(
+            kind=RESOURCE_CLAIM.name
+        )  # which goes with its anchor
         if self._installation:
             marked = {"metadata": {"labels": {labels.INSTALLATION: self._installation}}}
             ours = ours.filter(body__contains=marked)

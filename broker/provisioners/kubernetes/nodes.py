@@ -18,11 +18,12 @@ def silent(
         node = nodes.get(host)
         if node is None:
             text = f"node {host} is no longer in the cluster"
-            return Observation(Seen.LOST, text, last_seen=heartbeats.get(host))
+            last = heartbeats.get(host)
+            return Observation(Seen.LOST, text, last_seen=last, proven_until=last)
         ready = node.condition("Ready")
         if ready is not None and ready.status == "Unknown":
             last = heartbeats.get(host) or ready.last_heartbeat_time or ready.last_transition_time
-            return Observation(Seen.LOST, f"node {host} lost contact", last_seen=last)
+            return Observation(Seen.LOST, f"node {host} lost contact", last_seen=last, proven_until=last)
     return None
 
 

@@ -9,6 +9,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from broker.provisioners.kubernetes.quantities import used_up
+
 T = TypeVar("T")
 Raw = msgspec.Raw
 
@@ -191,6 +193,57 @@ class ResourceSlice(Struct):
 
     metadata: Meta
     spec: Spec = msgspec.field(default_factory=Spec)
+
+
+class Given(Struct):
+    """One device that a claim holds."""
+
+    driver: str = ""
+    pool: str = ""
+    device: str = ""
+
+
+class GivenDevices(Struct):
+    results: list[Given] = []
+
+
+class Allocated(Struct):
+    devices: GivenDevices = msgspec.field(default_factory=GivenDevices)
+
+
+class ClaimStatus(Struct):
+    allocation: Allocated | None = None
+
+
+class Claim(Struct):
+    """A ResourceClaim: which devices it was given, if any. In a row, `strange` names one that was not sold."""
+
+    metadata: Marks
+    status: ClaimStatus = msgspec.field(default_factory=ClaimStatus)
+    strange: str = ""
+
+    @property
+    def given(self) -> list[Given]:
+        return self.status.allocation.devices.results if self.status.allocation else []
+
+
+class Quota(Struct):
+    """A project's ceilings. How much of them is used changes with every pod: only what is used up is kept of it."""
+
+    class Spec(Struct):
+        hard: dict[str, str] = {}
+
+    class Status(Struct):
+        used: dict[str, str] = {}
+
+    metadata: Marks
+    spec: Spec = msgspec.field(default_factory=Spec)
+    status: Status = msgspec.field(default_factory=Status)
+    used_up: list[str] = []
+
+    def __post_init__(self) -> None:
+        if self.status.used:
+            self.used_up, self.status = used_up(self.spec.hard, self.status.used), self.Status()
 
 
 class Said(Struct):

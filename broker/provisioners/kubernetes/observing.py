@@ -56,7 +56,8 @@ def observe(pods: Iterable[Pod], *, ranks: int, now: datetime) -> Observation:
     """Say how a lease is from the pods of its present generation: the worst of them decides."""
     pods = list(pods)
     newest = _newest(pods)
-    seen = _worst([_look(pod, now) for pod in newest], ranks)
+    looks = [_look(pod, now) for pod in newest]
+    seen = _worst(looks, ranks)
     replaced = [pod for pod in pods if pod not in newest or _will_be_replaced(pod)]
     over = [pod for pod in replaced if is_held(pod) and is_over(pod)]
     if (
@@ -64,8 +65,45 @@ def observe(pods: Iterable[Pod], *, ranks: int, now: datetime) -> Observation:
     ):  # what is made anew did not run since what it replaces ended
         ends = [end for pod in over if usage(pod) and (end := _last_proof(pod))]
         seen = replace(seen, last_seen=max(ends, default=None))
+    if _does_not_run(seen):
+        idle = [pod for pod, look in zip(newest, looks, strict=True) if _does_not_run(look)]
+        until = _earliest(_ran_until(pod, pods) for pod in idle)  # from then on it was not whole
+        last_seen = seen.last_seen and _earliest([seen.last_seen, until])
+        seen = replace(seen, last_seen=last_seen, proven_until=until)
     remains = tuple(map(remains_of, over))
     return replace(seen, remains=remains) if remains else seen
+
+
+def _does_not_run(seen: Observation) -> bool:
+    return seen.seen is Seen.LOST or (seen.seen is Seen.PENDING and not seen.runs)
+
+
+def _earliest(moments: Iterable[datetime | None]) -> datetime | None:
+    return min(filter(None, moments), default=None)
+
+
+def _ran_until(newest: Pod, pods: Sequence[Pod]) -> datetime | None:
+    """Return when a rank ran last, as its cluster now knows it; None while it may run on.
+
+    Whoever looked just before may have seen it run later than that: a kubelet reports an end some time after it, and
+    a watch brings it later still.
+    """
+    if is_over(newest) and not _never_ran(newest):
+        return _last_proof(newest)
+    if _began(newest) or newest.status.phase == "Running":
+        return None
+    before = [pod for pod in pods if _rank(pod) == _rank(newest) and pod is not newest]
+    if not all(is_over(pod) for pod in before):
+        return None
+    ends = [end for pod in before if usage(pod) and (end := _last_proof(pod))]
+    return max(ends, default=_idle_since(newest))
+
+
+def _idle_since(pod: Pod) -> datetime | None:
+    """Return since when a pod waits to begin: when it was made, what it replaces was over."""
+    ready = pod.condition("Ready")
+    since = [pod.metadata.creation_timestamp, ready.last_transition_time if ready else None]
+    return max(filter(None, since), default=None)
 
 
 def is_held(pod: Pod) -> bool:
@@ -98,8 +136,12 @@ def _newest(pods: Iterable[Pod]) -> list[Pod]:
     """Return the present pod of each rank."""
     newest: dict[str, Pod] = {}
     for pod in sorted(pods, key=_age):
-        newest[pod.metadata.labels.get(labels.RANK, "0")] = pod
+        newest[_rank(pod)] = pod
     return list(newest.values())
+
+
+def _rank(pod: Pod) -> str:
+    return pod.metadata.labels.get(labels.RANK, "0")
 
 
 def _will_be_replaced(pod: Pod) -> bool:
@@ -286,7 +328,15 @@ def _last_proof(pod: Pod) -> datetime | None:
     if ended and ended.finished_at:
         return ended.finished_at
     moments = [each.last_transition_time for each in pod.status.conditions if each.last_transition_time]
-    return pod.metadata.deletion_timestamp or max(moments, default=pod.status.start_time)
+    return _deleted_at(pod) or max(moments, default=pod.status.start_time)
+
+
+def _deleted_at(pod: Pod) -> datetime | None:
+    """Return when a pod was told to go: its deletionTimestamp names until when it may take."""
+    meta = pod.metadata
+    if meta.deletion_timestamp is None:
+        return None
+    return meta.deletion_timestamp - timedelta(seconds=meta.deletion_grace_period_seconds or 0)
 
 
 def _with(text: str, detail: str) -> str:

@@ -13,6 +13,7 @@ import structlog
 
 from broker.provisioners.base import Kept, Observation, Order, Remains, Seen, Unanswered
 from broker.provisioners.kubernetes import labels, refusals
+from broker.provisioners.kubernetes.claims import claims_of, wrong
 from broker.provisioners.kubernetes.cluster import Way, way_into
 from broker.provisioners.kubernetes.drivers.base import Unfit
 from broker.provisioners.kubernetes.finding import (
@@ -95,7 +96,9 @@ class KubernetesProvisioner:
 
     def observe(self, order: Order, *, now: datetime) -> Observation:
         known, spec = self._known(order, now), self._spec(order)
-        if known and (seen := self._well(known, spec, now)) and not self._is_unpaid(spec, known.found):
+        # A watch may lag behind the pulse's: what it still shows of one that was found ended says nothing.
+        seen = self._well(known, spec, now) if known and not order.doubted else None
+        if known and seen and not self._is_unpaid(spec, known.found):
             return seen
         with self._asking(sure=known is not None) as api:
             found = of_order(api, spec)
@@ -241,11 +244,21 @@ class KubernetesProvisioner:
         if len(found.pods) < len(spec.nodes) and made and now - made > QUIET:
             return None
         seen = observe(found.pods, ranks=len(spec.nodes), now=now)
+        if not self._holds(known, spec, seen):
+            return None
         if seen.seen is Seen.READY:
             return replace(seen, last_seen=known.at)
         if seen.seen is not Seen.PENDING:
             return None
         return replace(seen, last_seen=known.at if seen.runs else seen.last_seen, again_in_s=TOLD_S)
+
+    def _holds(self, known: Remembered, spec: LeaseSpec, seen: Observation) -> bool:
+        """Tell whether its claims hold what it was sold, as far as the agent follows claims."""
+        if known.claims is None or not self._way_in.driver.by_claims:
+            return True
+        if any(claim.strange for claim in known.claims):
+            return False
+        return not _runs(seen) or sum(bool(claim.given) for claim in known.claims) >= len(spec.nodes)
 
     def _is_unpaid(self, spec: LeaseSpec, found: Found) -> bool:
         """Tell whether the dead man's switch would come too early, or far too late."""
@@ -259,9 +272,17 @@ class KubernetesProvisioner:
             return lost
         seen = observe(found.pods, ranks=len(spec.nodes), now=now)
         made = found.anchor.metadata.creation_timestamp if found.anchor else None
-        if len(found.pods) < len(spec.nodes) and made and now - made > QUIET:
+        lacks_pod, lacks_claim = len(found.pods) < len(spec.nodes), False
+        if self._way_in.driver.by_claims:
+            claims = claims_of(api, spec)
+            if why := wrong(api, spec, claims, runs=_runs(seen)):
+                # What ended since gave its devices back, and that is no loss.
+                again = observe(of_order(api, spec).pods, ranks=len(spec.nodes), now=now)
+                return again if _runs(seen) and not _runs(again) else Observation(Seen.LOST, why)
+            lacks_claim = None in claims
+        if (lacks_pod or lacks_claim) and made and now - made > QUIET:
             mend(api, self._way_in.driver, spec, found)
-            if why := why_no_pod(api, spec):
+            if lacks_pod and (why := why_no_pod(api, spec)):
                 return _not_made(why)
         return seen
 
@@ -307,6 +328,10 @@ class KubernetesProvisioner:
             items, _ = api.list_all(kind, namespace=namespace, labels=marks, metadata_only=True)
             for item in items:
                 _delete(api, kind, read(item, Thing))
+
+
+def _runs(seen: Observation) -> bool:
+    return seen.seen is Seen.READY or seen.runs
 
 
 def _held(pods: Iterable[Pod]) -> list[tuple[str, Remains]]:

@@ -16,11 +16,11 @@ from broker.domain.states import LeaseState, PriceClass
 from broker.models import Health, NodeState, Offering
 from broker.services.catalogue import shape, spec_of
 from broker.services.fleet.uses import Card, Slice
-from broker.services.placement.cards import Pool, cut_of
+from broker.services.placement.cards import Pool, cut_of, publishes_of
 
 CARDS = """
 SELECT g.id, g.index, g.gpu_model_id, g.health, g.health_reason, extract(epoch FROM g.health_since)::float8,
-       CASE WHEN g.layout_policy = 'fixed' THEN g.fixed_layout END,
+       CASE WHEN g.layout_policy = 'fixed' THEN g.fixed_layout END, g.published,
        n.id, n.name, n.state, extract(epoch FROM n.state_since)::float8,
        c.id, c.name, c.region, floor(extract(epoch FROM c.created_at))::bigint, c.shares_soft_cards,
        CASE WHEN g.closed_since IS NULL THEN '' ELSE
@@ -86,12 +86,12 @@ class _Loading:
 
     def __init__(self, offered: dict[Pool, tuple[Profile, ...]]) -> None:
         self._offered = offered
-        self._wares: dict[tuple[str, str, str | None], Wares] = {}
+        self._wares: dict[tuple[str, str, str | None, str | None], Wares] = {}
 
     def card(self, row: Sequence[Any]) -> Card:
-        pk, index, model, health, reason, health_since, layout, *place = row
+        pk, index, model, health, reason, health_since, layout, told, *place = row
         node, node_name, node_state, node_since, cluster, cluster_name, region, since, shares, cutting = place
-        sold = self._sold(model, region, layout or None)
+        sold = self._sold(model, region, layout or None, told)
         return Card(
             id=pk,
             index=index,
@@ -113,11 +113,14 @@ class _Loading:
             wares=sold,
         )
 
-    def _sold(self, model: str, region: str, layout: str | None) -> Wares:
-        key = model, region, layout
+    def _sold(self, model: str, region: str, layout: str | None, told: str | None) -> Wares:
+        key = model, region, layout, told
         if key not in self._wares:
+            sold = self._offered.get((model, region), ())
             cut = cut_of(model, layout) if layout else None
-            self._wares[key] = wares(self._offered.get((model, region), ()), spec_of(model).grid, cut)
+            self._wares[key] = wares(
+                publishes_of(told).only(sold) if told else sold, spec_of(model).grid, cut
+            )
         return self._wares[key]
 
 

@@ -26,6 +26,7 @@ class Kind(StrEnum):
     CLUSTER = "cluster"
     FROZEN = "frozen"
     ORPHANS = "orphans"
+    PLAN = "plan"
 
 
 @dataclass(frozen=True, slots=True)

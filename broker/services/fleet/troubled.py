@@ -1,11 +1,12 @@
-"""Clusters that wait for an operator: frozen, silent, followed by nobody, full of what no lease accounts for."""
+"""What waits for an operator's word: clusters frozen, silent, unfollowed or full of strangers, and plans of moves."""
 
 from collections.abc import Iterable
 from datetime import datetime
 
 from django.db.models import Count, Max, Min, Q
 
-from broker.models import Cluster, Orphan
+from broker.domain.moves import PlanState
+from broker.models import Cluster, MovePlan, Orphan
 from broker.services import sightings
 from broker.services.fleet.needs import Kind, Need
 from broker.services.orphans import QUARANTINE, SIMULATED
@@ -15,6 +16,16 @@ def clusters(*, now: datetime) -> list[Need]:
     """Return what is the matter with clusters; two queries. Must run as staff."""
     rows = Cluster.objects.annotate(heard=Max("watches__heard_at")).order_by("name")
     return [*(need for each in rows for need in _of(each, each.heard, now)), *_orphans()]
+
+
+def plans() -> list[Need]:
+    """Return the plans of moves that would make room for somebody who waits; one query."""
+    proposed = MovePlan.objects.filter(state=PlanState.PROPOSED.value).order_by("proposed_at", "id")
+    return [
+        Need(Kind.PLAN, f"Moves are proposed for {each.cluster.name}", each.reason, each.pk, each.proposed_at)
+        for each in proposed.select_related("cluster")
+        if each.room_for
+    ]
 
 
 def _of(cluster: Cluster, heard: datetime | None, now: datetime) -> Iterable[Need]:

@@ -1,11 +1,12 @@
 """What every unit of a card is used for now, for operators."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import cached_property, lru_cache
+from types import MappingProxyType
 from typing import NamedTuple
 
 from broker.domain.geometry import CardState
@@ -77,7 +78,7 @@ class Look(NamedTuple):
     """What all cards show on which slices of these uses lie like this."""
 
     runs: tuple[tuple[int, int, Use, int | None], ...]  # start, size, use, and which of the slices it is
-    units: dict[Use, int]
+    units: Mapping[Use, int]
 
 
 @dataclass
@@ -161,7 +162,7 @@ def look_of(wares: Wares, state: CardState, idle: Use | None, held: tuple[tuple[
     units: Counter[Use] = Counter()
     for _, size, use, _ in runs:
         units[use] += size
-    return Look(tuple(sorted(runs, key=lambda run: run[0])), dict(units))
+    return Look(tuple(sorted(runs, key=lambda run: run[0])), MappingProxyType(units))
 
 
 def use_when_free(health: Health, node: NodeState) -> Use | None:

@@ -132,5 +132,5 @@ def blinds(lease: Lease) -> bool:
 def due(*, now: datetime) -> list[Hint]:
     """Return the changes that somebody should look at now."""
     idle = Q(claimed_until=None) | Q(claimed_until__lt=now)
-    rows = LayoutChange.objects.under_way().filter(idle, due_at__lte=now).order_by("due_at")
+    rows = LayoutChange.objects.under_way().filter(idle, due_at__lte=now).order_by("due_at", "id")
     return [("broker.recut", pk, "") for pk in rows.values_list("id", flat=True)[:BATCH]]

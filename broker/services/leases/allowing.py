@@ -10,6 +10,7 @@ from broker.domain.moves import BEGUN, PROMISED
 from broker.models import Lease, Move
 from broker.services.leases.ending import AlreadyOver
 from broker.services.leases.growing import ENDED
+from broker.services.leases.request import never_moved
 from tenants.services import audit
 from tenants.services.actors import Actor
 from tenants.services.refusals import Refused
@@ -29,6 +30,8 @@ def allow_moves(lease: Lease, movable: bool, *, actor: Actor, now: datetime) -> 
         return lease
     if lease.state in ENDED:
         raise AlreadyOver(f"{lease.name} is {lease.state}; it goes nowhere.", fix="Launch a new one.")
+    if movable and lease.stays:
+        raise never_moved(lease.stays)
     if not movable and (move := open_move(lease)) and move.state in BEGUN:
         raise BeingMoved(
             f"{lease.name} is on its way to another card.",

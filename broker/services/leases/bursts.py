@@ -3,22 +3,21 @@
 What does not go through together is left in the queue, for whoever places leases one by one and says why not.
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from django.db import DataError, IntegrityError
 
-from broker.domain.placement.pool import Seat
+from broker.domain.placement.pool import PoolIndex
+from broker.domain.placement.seats import Seat
 from broker.domain.profiles import Profile
 from broker.domain.states import Isolation, LeaseState
 from broker.models.keys import allocation_id
 from broker.models.telling import tell
 from broker.services.catalogue import shape
-from broker.services.placement.cards import Card, Pool
+from broker.services.placement.cards import Card, Pool, placed_on
 from broker.services.placement.engine import up_to_date
-from broker.services.placement.stock import Index
 from ports import database, doorbell
 from tenants.services.actors import SYSTEM
 from tenants.services.walls import as_tenant
@@ -27,6 +26,7 @@ MOST, TRIES = 16, 3  # that many at once, so that the first does not wait long f
 LOOK_AGAIN = timedelta(seconds=10)
 # What the database cannot take or give back: about one lease, unlike a lost connection, which ends the run.
 UNREADABLE = (DataError, IntegrityError, ValueError, OverflowError)
+GUARDS = {"one_lease_per_place", "one_isolation_per_card", "no_strangers_on_a_soft_card"}
 # Who is in the hands of another placer at this moment is theirs.
 QUEUED = """
 SELECT l.id, l.seq, l.at, l.max_duration_s, o.profile, o.isolation
@@ -86,6 +86,7 @@ class Choice(NamedTuple):
     """Where one of them would go."""
 
     row: Row
+    profile: Profile
     seat: Seat
     card: Card
 
@@ -102,23 +103,29 @@ def place(
 ) -> Outcome:
     """Place as many leases of a tenant as go through together, the oldest first, in a transaction of its own.
 
-    None younger is placed than the first that finds no room. Those of `rings_for` get a hint to go on with.
+    None younger is placed than the first that finds no room. Those of `rings_for` get a hint to go on with. Who loses
+    a place to somebody faster looks again; nothing is written of what was lost with it.
     """
-    try:
-        with as_tenant(tenant_id):
-            rows = _queued(lease_ids)
-            placed, crowded = _place(pool, rows, now)
-            for lease_id in placed:
-                tell(lease_id, tenant_id, before=LeaseState.QUEUED, after=LeaseState.PROVISIONING)
-            rung = sorted(placed.intersection(rings_for))
-            doorbell.ring_for_each("broker.step", rung, tenant_id=tenant_id, now=now)
-            return Outcome(
-                placed.union(lease_ids).difference(row.id for row in rows if row.id not in placed), crowded
-            )
-    except (
-        UNREADABLE
-    ):  # somebody was faster, or one of them is odd: nothing was written, and they go one by one
-        return Outcome(set(), crowded=True)
+    for _ in range(TRIES):
+        try:
+            with as_tenant(tenant_id):
+                rows = _queued(lease_ids)
+                placed, crowded = _place(pool, rows, now)
+                for lease_id in placed:
+                    tell(lease_id, tenant_id, before=LeaseState.QUEUED, after=LeaseState.PROVISIONING)
+                rung = sorted(placed.intersection(rings_for))
+                doorbell.ring_for_each("broker.step", rung, tenant_id=tenant_id, now=now)
+                waits = {row.id for row in rows if row.id not in placed}
+                return Outcome(placed.union(lease_ids).difference(waits), crowded)
+        except UNREADABLE as error:
+            if not was_faster(error):  # one of them is odd: nothing was written, and they go one by one
+                return Outcome(set(), crowded=True)
+    return Outcome(set(), crowded=False)  # the first of them goes alone, and those behind it together again
+
+
+def was_faster(error: Exception) -> bool:
+    """Tell whether somebody else took a place, or came to a card, between the look at it and the writing."""
+    return getattr(getattr(error.__cause__, "diag", None), "constraint_name", None) in GUARDS
 
 
 def _queued(lease_ids: Sequence[str]) -> list[Row]:
@@ -148,31 +155,17 @@ def _choose(pool: Pool, rows: Sequence[Row], without: set[str]) -> list[Choice]:
     found: list[Choice] = []
     with up_to_date() as stock:
         index = stock.index(pool, Isolation.HARDWARE)
-        with index.changed(without=without, along=()), _undone(index) as hold:
+        # Slices have walls: they are ranked by a pool, which lets places be tried.
+        assert isinstance(index.best, PoolIndex)
+        with index.changed(without=without, along=()), index.best.trying() as hold:
             for row in rows:
                 profile = shape(pool[0], row.profile, row.isolation)
                 seat = index.best.choose(profile)
                 if seat is None:
                     break
                 hold(seat, profile)
-                found.append(Choice(row, seat, index.cards[seat.gpu]))
+                found.append(Choice(row, profile, seat, index.cards[seat.gpu]))
     return found
-
-
-@contextmanager
-def _undone(index: Index) -> Iterator[Callable[[Seat, Profile], None]]:
-    """Let seats be held in an index until the block ends."""
-    held: list[tuple[Seat, Profile]] = []
-
-    def hold(seat: Seat, profile: Profile) -> None:
-        index.best.hold(seat, profile)
-        held.append((seat, profile))
-
-    try:
-        yield hold
-    finally:
-        for seat, profile in reversed(held):
-            index.best.release(seat, profile)
 
 
 def _take(choices: Sequence[Choice], now: datetime) -> set[str]:
@@ -186,7 +179,7 @@ def _take(choices: Sequence[Choice], now: datetime) -> set[str]:
         "start": [c.seat.placement.start for c in choices],
         "size": [c.seat.placement.size for c in choices],
         "place": [allocation_id() for _ in choices],
-        "cause": [f"placed on {c.card.where}" for c in choices],
+        "cause": [placed_on([c.seat], {c.seat.gpu: c.card}, c.profile) for c in choices],
         "now": now,
         "now_at": now.replace(microsecond=0),
         "due": now + LOOK_AGAIN,

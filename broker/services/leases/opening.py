@@ -12,13 +12,13 @@ from tenants.services.actors import Actor
 OPEN = """
 WITH lease AS (
   INSERT INTO broker_lease (id, tenant_id, project_id, offering_id, name, quantity, same_node, topology, image, command,
-         tags, workload, env, ssh_keys, volume_id, movable, state, seq, at, generation, conditions, progress, waits_for,
-         created_at, end_reason, max_duration_s, end_date, quota_uses, requested_by, requested_by_label, due_at, tries,
-         version)
+         tags, workload, env, ssh_keys, volume_id, movable, quote_id, state, seq, at, generation, conditions, progress,
+         waits_for, created_at, end_reason, max_duration_s, end_date, quota_uses, requested_by, requested_by_label,
+         due_at, tries, version)
   VALUES (%(id)s, %(tenant)s, %(project)s, %(offering)s, %(name)s, %(quantity)s, %(same_node)s, %(topology)s,
-         %(image)s, %(command)s, %(tags)s, %(workload)s, %(env)s, %(ssh_keys)s, %(volume)s, %(movable)s, 'queued', 1,
-         %(at)s, 1, '{}', '{}', '', %(created_at)s, 'none', %(max_duration_s)s, %(end_date)s, %(quota_uses)s, %(by)s,
-         %(by_label)s, %(end_date)s, 0, 1)
+         %(image)s, %(command)s, %(tags)s, %(workload)s, %(env)s, %(ssh_keys)s, %(volume)s, %(movable)s, %(quote)s,
+         'queued', 1, %(at)s, 1, '{}', '{}', '', %(created_at)s, 'none', %(max_duration_s)s, %(end_date)s,
+         %(quota_uses)s, %(by)s, %(by_label)s, %(end_date)s, 0, 1)
 )
 INSERT INTO broker_transition (lease_id, seq, tenant_id, at, prev_seq, prev_at, before, after, reason, cause,
        offering_id, project_id, quantity, price_class, generation, actor_kind, actor_id, actor_label)
@@ -55,6 +55,7 @@ def open_queued(lease: Lease, *, actor: Actor) -> None:
                 "ssh_keys": Jsonb(lease.ssh_keys),
                 "volume": lease.volume_id,
                 "movable": lease.movable,
+                "quote": lease.quote_id,
                 "at": lease.at,
                 "created_at": lease.created_at,
                 "max_duration_s": lease.max_duration_s,

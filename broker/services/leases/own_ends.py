@@ -19,7 +19,8 @@ SKEW = timedelta(seconds=10)  # between a node's clock and ours, and between two
 def seen(lease: Lease) -> datetime | None:
     """Return when the last pod of a lease ended; None while one runs, was never seen, or may be started again.
 
-    An agent that is away leaves old rows behind: what a worker saw run afterwards did not end then.
+    An agent that is away leaves old rows behind: what a worker saw run afterwards did not end then. Not so where the
+    agent wrote the end down after that: then the worker was shown what had ended already.
     """
     held = Allocation.objects.filter(lease=lease, generation=lease.generation)
     rows = ClusterObject.objects.filter(
@@ -27,12 +28,15 @@ def seen(lease: Lease) -> datetime | None:
         order_name=order_name(lease.pk, lease.generation),
         kind=POD.name,
     )
-    pods = [msgspec.convert(body, Pod) for body in rows.values_list("body", flat=True)]
+    told = list(rows.values_list("body", "seen_at"))
+    pods = [msgspec.convert(body, Pod) for body, _ in told]
     ends = [used.until for pod in pods if (used := usage(pod)) and used.until]
     if not ends or len(ends) < max(len(pods), _ranks(lease)):
         return None
     end = max(ends)
-    return None if lease.seen_at and end < lease.seen_at - SKEW else end
+    if lease.seen_at is None or max(at for _, at in told) > lease.seen_at:
+        return end
+    return None if end < lease.seen_at - SKEW else end
 
 
 def _ranks(lease: Lease) -> int:

@@ -12,12 +12,14 @@ from django.db.backends.postgresql.psycopg_any import NumericRange
 from django.db.models import F
 from django.db.models.functions import Coalesce
 
+from broker.domain.published import placements_of
 from broker.domain.states import Isolation, LeaseState
-from broker.models import Allocation, Gpu, Lease, Offering, StaleLease
+from broker.models import Allocation, Gpu, Lease, MovePlan, Offering, StaleLease
 from broker.services.capacity import could_ever_fit
+from broker.services.catalogue import profile_of
 from broker.services.leases import bursts, leaving
 from broker.services.leases.bursts import LOOK_AGAIN, UNREADABLE
-from broker.services.placement.cards import Card, Pool
+from broker.services.placement.cards import Card, Pool, placed_on
 from broker.services.placement.engine import up_to_date
 from broker.services.placement.seating import (
     NEAR,
@@ -36,7 +38,6 @@ TRIES = 4
 BATCH = 5000
 # From then on younger leases of the pool wait behind it, so that a large gang lands at last: if it can.
 PATIENCE = timedelta(hours=1)
-GUARDS = {"one_lease_per_place", "one_isolation_per_card", "no_strangers_on_a_soft_card"}
 AS_IT_STANDS = ["state", "seq", "at", "generation", "version", "max_duration_s", "end_date", "quota_uses"]
 Shape = tuple[str, int, bool, str]  # offering, quantity, same node, topology
 Wants = tuple[str, str, int, bool, str]  # the tenant, too: of two equals, both fit or neither
@@ -82,6 +83,7 @@ def serve(pool: Pool, *, now: datetime, upto: str = "") -> int:
     hopeless: dict[Wants, str] = {}  # what found no place just now, and why: its like need not try
     queue, impossible = waiting(pool, upto=upto), set[Shape]()
     placed, together, crowded = 0, set[str](), False
+    rooms: set[str] | None = None  # for whom others are being moved: asked where somebody finds no place
     for number, entry in enumerate(queue, 1):
         reason = hopeless.get(entry.wants)
         if reason is None and not crowded and entry.lease_id not in together:
@@ -101,10 +103,15 @@ def serve(pool: Pool, *, now: datetime, upto: str = "") -> int:
         if reason is not None and reason != entry.waits_for:
             with as_tenant(entry.tenant_id):
                 _say([entry.lease_id], reason)
+        if rooms is None:
+            rooms = MovePlan.objects.making_room(*pool)
+        if entry.lease_id in rooms:
+            _hold_back(queue[number:], entry, why="for which others are being moved out of the way now")
+            break
         if now - entry.since > PATIENCE and entry.shape not in impossible and not entry.volume_id:
-            offering = Offering.objects.get(pk=entry.offering_id)
-            if _may_land(entry, offering):
-                _hold_back(queue[number:], behind=f"{entry.quantity} × {offering.label}")
+            if _may_land(entry, Offering.objects.get(pk=entry.offering_id)):
+                why = "which has waited for more than an hour and is placed first"
+                _hold_back(queue[number:], entry, why=why)
                 break
             impossible.add(entry.shape)
     return placed
@@ -137,8 +144,10 @@ def _may_land(entry: Waiting, offering: Offering) -> bool:
     return most >= entry.quantity
 
 
-def _hold_back(younger: Iterable[Waiting], *, behind: str) -> None:
-    reason = f"Waits behind an older request for {behind}, which has waited for more than an hour and is placed first."
+def _hold_back(younger: Iterable[Waiting], older: Waiting, *, why: str) -> None:
+    """Leave who came later in the queue, so that nobody takes a place that becomes free for who came before."""
+    label = Offering.objects.get(pk=older.offering_id).label
+    reason = f"Waits behind an older request for {older.quantity} × {label}, {why}."
     untold: defaultdict[str, list[str]] = defaultdict(list)
     for entry in younger:
         if entry.waits_for != reason:
@@ -226,7 +235,7 @@ def place(lease: Lease, *, now: datetime) -> bool:
         except StaleLease:
             pass  # it ended, was placed, or only was extended: what it is now decides
         except IntegrityError as error:
-            if getattr(error.__cause__, "diag").constraint_name not in GUARDS:  # noqa: B009
+            if not bursts.was_faster(error):
                 raise
         lease.refresh_from_db(fields=AS_IT_STANDS)
         if lease.state != LeaseState.QUEUED:
@@ -287,11 +296,10 @@ def _hold(lease: Lease, seating: Seating, now: datetime, waits: bool = False) ->
     )
     lease.generation = generation
     mounting.settle(lease, next(iter(seating.cards.values())).cluster)
-    where = ", ".join(sorted({card.where for card in seating.cards.values()}))
     lease.move(
         LeaseState.PROVISIONING,
         now=now,
-        cause=f"placed on {where}",
+        cause=placed_on(seating.seats, seating.cards, profile_of(offering)),
         generation=generation,
         claimed_until=None,
         due_at=now + LOOK_AGAIN,
@@ -343,7 +351,10 @@ def why_not(wish: Wish, stock: Stock, *, elsewhere: bool = False) -> str:
     if not cards:
         return f"Waits for {label}: no card of this model is in service in {region} now."
     if not any(_cut_for(wish.offering, card) for card in cards):
-        return f"Waits for {label}: no card in {region} is cut into it now; nodes are cut anew for what is asked for."
+        why = "nodes are cut anew for what is asked for"
+        if any(card.publishes for card in cards):
+            why = "those that are cut for each lease do not publish it"
+        return f"Waits for {label}: no card in {region} can be cut into it now; {why}."
     if wish.quantity == 1:
         return f"Waits for one free {label}. Every one in {region} is taken; the next release starts it."
     together = (" on one node" if wish.same_node else "") + NEAR[wish.topology]
@@ -352,7 +363,7 @@ def why_not(wish: Wish, stock: Stock, *, elsewhere: bool = False) -> str:
 
 
 def _cut_for(offering: Offering, card: Card) -> bool:
-    return card.layout is None or any(held.profile.name == offering.profile for held in card.layout.held)
+    return bool(placements_of(profile_of(offering), card.cut))
 
 
 def _number(count: int) -> str:

@@ -7,8 +7,10 @@ from datetime import datetime, timedelta
 from django.conf import settings
 from django.db import transaction
 
+from broker.domain.moves import stays
 from broker.domain.placement.topology import ASKED
 from broker.domain.profiles import ProfileKind
+from broker.domain.states import Isolation
 from broker.models import Lease, Offering, OfferingState
 from broker.services import capacity, gates
 from broker.services.catalogue import profile_of
@@ -62,6 +64,7 @@ class Wanted:
     volume: str = ""  # the id of one that no other lease has; empty: what it writes goes with it
     movable: bool = False  # we may stop it and start it on another card, after notice
     tags: dict[str, str] = field(default_factory=dict)
+    quote: str = ""  # a promise of its price, in the words of the gate that made it
 
 
 def build(
@@ -79,6 +82,8 @@ def build(
         wanted = _checked_topology(wanted, offering)
     if wanted.quantity > 1:
         _check_gang(wanted, offering)
+    if wanted.movable and (why := stays(Isolation(offering.isolation), wanted.quantity)):
+        raise never_moved(why)
     volume = None
     if wanted.volume:
         volume = mounting.mountable(
@@ -88,7 +93,7 @@ def build(
             quantity=wanted.quantity,
             same_node=wanted.same_node,
         )
-    return Lease(
+    lease = Lease(
         tenant_id=project.tenant_id,
         project=project,
         offering=offering,
@@ -111,6 +116,8 @@ def build(
         requested_by=actor.id,
         requested_by_label=actor.label,
     )
+    lease.cites = wanted.quote
+    return lease
 
 
 @transaction.atomic
@@ -131,6 +138,8 @@ def enqueue(
     lease = build(wanted, project=project, actor=actor, now=now, found=found)
     hold_off_new(lease.tenant_id)
     gates.pass_all(lease, now=now)
+    if lease.cites and not lease.quote_id:  # it would be charged something else than it was promised
+        raise Invalid("quote", "No gate of this installation keeps quotes.", fix="Leave it out.")
     open_queued(lease, actor=actor)
     doorbell.ring("broker.step", lease.pk, tenant_id=lease.tenant_id, now=now)
     audit.record(
@@ -236,6 +245,13 @@ def _check_gang(wanted: Wanted, offering: Offering) -> None:
             ),
             most=most,
         )
+
+
+def never_moved(why: str) -> Invalid:
+    """Return the refusal of a promise that nobody could keep."""
+    return Invalid(
+        "movable", f"{why[0].upper()}{why[1:]}.", fix="Leave `movable` out: nothing else is needed."
+    )
 
 
 def _more_freely(wanted: Wanted) -> str:

@@ -8,7 +8,7 @@ from broker.domain.moves import MoveState, PlanState
 from broker.domain.states import EndReason, LeaseState
 from broker.models import Lease, Move, MovePlan, StaleLease
 from broker.services.leases import stopping
-from broker.services.leases.placing import GUARDS
+from broker.services.leases.bursts import was_faster
 from broker.services.moving import telling
 from broker.services.moving.holding import hold, why_not
 from broker.services.moving.records import turn_move, turn_plan
@@ -62,7 +62,7 @@ def begin(move: Move, *, now: datetime) -> bool:
         except StaleLease:
             return False  # what it is now decides, at the next look
         except IntegrityError as error:
-            if getattr(error.__cause__, "diag").constraint_name not in GUARDS:  # noqa: B009
+            if not was_faster(error):
                 raise
             turn_move(move, M.UNDONE, why="the place it was to go to was taken meanwhile", now=now)
             return False

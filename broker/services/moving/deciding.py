@@ -9,6 +9,7 @@ from broker.domain.moves import CANCELLABLE, PlanState
 from broker.models import MovePlan
 from broker.services.moving import beginning
 from broker.services.moving.records import moves_of, turn_plan
+from broker.services.moving.rooms import is_wanted
 from ports import doorbell
 from tenants.services import audit
 from tenants.services.actors import Actor
@@ -23,6 +24,10 @@ class NotNow(Refused):
 def accept(plan: MovePlan, *, why: str, actor: Actor, now: datetime) -> None:
     """Tell the tenants concerned, and begin once their notice is over; raises NotNow or Stale."""
     _must_be(plan, PlanState.PROPOSED)
+    if not is_wanted(plan):
+        raise NotNow(
+            "Nobody waits for the room that it makes any longer.", fix="Decline it, or propose anew."
+        )
     begins = now + timedelta(seconds=settings.MOVE_NOTICE_S)
     _turn(plan, PlanState.ACCEPTED, why=why, actor=actor, now=now, not_before=begins, due_at=begins)
     told: set[str] = set()

@@ -44,6 +44,8 @@ def _has_room(card: Gpu, lease: Lease, move: Move) -> bool:
     if card.layout_policy == LayoutPolicy.FIXED:
         cut = [(each["profile"], each["start"]) for each in card.fixed_layout]
         can_be_had = (profile.name, move.to_start) in cut
+    elif card.published is not None:
+        can_be_had = move.to_start in card.published.get(profile.name, ())
     else:
         can_be_had = profile.isolation in sold_uncut(card.node.cluster.driver)
     return can_be_had and _state(card).fits(profile, profile.placed_at(move.to_start))

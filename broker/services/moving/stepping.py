@@ -7,13 +7,14 @@ between is the work of whoever looks at leases (`crossing`); here it is begun, a
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from django.db.models import F, Q
+from django.db.models import Q
 
 from broker.domain.moves import BEGUN, MoveState, PlanState, end_of
 from broker.domain.states import LeaseState
 from broker.models import Lease, Move, MovePlan, StaleLease
 from broker.services.moving import beginning, crossing
 from broker.services.moving.records import moves_of, turn_move, turn_plan
+from broker.services.moving.rooms import is_wanted
 from ports import doorbell
 from tenants.services.walls import as_tenant
 
@@ -36,7 +37,10 @@ def step(plan_id: str, *, now: datetime) -> None:
     elif plan.state != P.CANCELLING and plan.not_before and now < plan.not_before:
         MovePlan.objects.filter(pk=plan.pk).update(due_at=plan.not_before, claimed_until=None)
     elif left := [each for each in moves if not each.over]:
-        _next(plan, left, now)
+        if plan.state == P.CANCELLING or is_wanted(plan):
+            _next(plan, left, now)
+        else:
+            turn_plan(plan, P.CANCELLING, why="nobody waits for the room that it makes any longer", now=now)
         _again(plan, now, after=LOOK_AGAIN)
     else:
         ended = end_of([M(each.state) for each in moves], cancelled=plan.state == P.CANCELLING)
@@ -108,5 +112,5 @@ def _summary(moves: Sequence[Move]) -> str:
 def due(*, now: datetime) -> list[Hint]:
     """Return the plans that somebody should look at now."""
     idle = Q(claimed_until=None) | Q(claimed_until__lt=now)
-    rows = MovePlan.objects.at_work().filter(idle, due_at__lte=now).order_by(F("due_at"))
+    rows = MovePlan.objects.at_work().filter(idle, due_at__lte=now).order_by("due_at", "id")
     return [("broker.move", pk, "") for pk in rows.values_list("id", flat=True)[:BATCH]]

@@ -1,19 +1,24 @@
 """One card as placement knows it: what it is, where it stands and what lies on it."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 
-from broker.domain.geometry import EMPTY, CardState, Geometry, Held
+from broker.domain.geometry import EMPTY, CardState, Geometry, Held, state_of
 from broker.domain.gpu_models import GpuModelSpec
 from broker.domain.placement.pool import CardView
-from broker.domain.profiles import Placement, ProfileKind
+from broker.domain.placement.seats import Seat
+from broker.domain.placement.warmth import COLD, Cutting, Warm, cutting, still_cut
+from broker.domain.profiles import Placement, Profile, ProfileKind
+from broker.domain.published import Cut, Published, read_published
 from broker.domain.states import Isolation
 from broker.services.catalogue import shape, spec_of
 
 # A pool is the cards that may serve each other's requests: one GpuModel in one region.
 Pool = tuple[str, str]
+STILL_CUT = ", still cut like this"
 Lies = tuple[tuple[str, Placement, bool], ...]  # profile, where, whether it is the asker's own
 
 
@@ -39,6 +44,8 @@ class Card:
     state: CardState = EMPTY
     places: int = 0  # that are held on it
     held: Lies = ()
+    publishes: Published | None = None  # as what it can be had where that is less than its model can
+    warm: Warm | None = None  # what is left cut on it; None: nothing ever is
 
     @property
     def pool(self) -> Pool:
@@ -46,12 +53,22 @@ class Card:
 
     @property
     def view(self) -> CardView:
-        return CardView(self.gpu, self.node, self.state, self.layout)
+        return CardView(self.gpu, self.node, self.state, self.cut, self.warm)
+
+    @property
+    def cut(self) -> Cut:
+        """What it is cut into, or can be."""
+        return self.layout or self.publishes
 
     @property
     def picked_by_node(self) -> bool:
         """Tell whether a share of it may turn out to be one of another card: its node hands out any replica."""
         return self.layout is not None and of_shares(self.layout)
+
+    @property
+    def wiring(self) -> tuple[str, int, str, str]:
+        """What its links to others hang on."""
+        return self.node, self.index, self.fabric, self.numa
 
     @property
     def where(self) -> str:
@@ -60,6 +77,15 @@ class Card:
     def sold_as(self, isolation: Isolation) -> bool:
         """Tell whether it can be had so at all, were it empty."""
         return self.layout is not None or isolation in self.uncut
+
+
+def placed_on(seats: Sequence[Seat], cards: Mapping[str, Card], profile: Profile) -> str:
+    """Say where a request was placed, and whether all its slices are still cut there."""
+    where = ", ".join(sorted({card.where for card in cards.values()}))
+    warm = all(
+        cutting(cards[seat.gpu].warm or COLD, profile, seat.placement) is Cutting.WARM for seat in seats
+    )
+    return f"placed on {where}" + (STILL_CUT if warm else "")
 
 
 @lru_cache(maxsize=4096)
@@ -71,6 +97,9 @@ def of_shares(layout: Geometry) -> bool:
 def cut_of(model: str, layout: str) -> Geometry:
     """Read a layout once: a fleet has few, and every placement looks at every card."""
     return fixed_geometry(spec_of(model), json.loads(layout))
+
+
+publishes_of = lru_cache(maxsize=4096)(read_published)  # nodes of one make publish alike
 
 
 def fixed_geometry(spec: GpuModelSpec, layout: Iterable[dict[str, object]]) -> Geometry:
@@ -85,10 +114,31 @@ def fixed_geometry(spec: GpuModelSpec, layout: Iterable[dict[str, object]]) -> G
 @lru_cache(maxsize=65536)
 def state_named(model: str, lies: str) -> CardState:
     """Read what lies on a card, `hardware:1g.10gb@0 …`; raises ValueError where it cannot lie so."""
-    state = EMPTY
-    for place in lies.split():
-        isolation, _, rest = place.partition(":")
-        name, _, start = rest.rpartition("@")
-        profile = shape(model, name, isolation)
-        state = state.with_held(profile, profile.placed_at(int(start)))
-    return state
+    return state_of(held_named(model, lies))
+
+
+def warm_named(model: str, lies: str, ended: str) -> Warm:
+    """Read what is left cut on a card, by what lies there and by what ended there, the latest first.
+
+    What ended before something that the model does not have any more is not counted on.
+    """
+    return still_cut(held_named(model, lies), _readable(model, ended))
+
+
+def _readable(model: str, places: str) -> Iterator[Held]:
+    with suppress(ValueError, KeyError):
+        for place in places.split():
+            yield _held(model, place)
+
+
+def held_named(model: str, places: str) -> list[Held]:
+    """Read places on a card; raises ValueError or KeyError for one that the model does not have."""
+    return [_held(model, place) for place in places.split()]
+
+
+@lru_cache(maxsize=4096)
+def _held(model: str, place: str) -> Held:
+    isolation, _, rest = place.partition(":")
+    name, _, start = rest.rpartition("@")
+    profile = shape(model, name, isolation)
+    return Held(profile.placed_at(int(start)), profile)

@@ -13,8 +13,8 @@ from django.db import connection
 
 from broker.domain.geometry import EMPTY
 from broker.models import LayoutPolicy
-from broker.provisioners.kubernetes.drivers.choosing import sold_uncut
-from broker.services.placement.cards import Card, cut_of, state_named
+from broker.provisioners.kubernetes.drivers.choosing import DRIVERS, leaves_cut, sold_uncut
+from broker.services.placement.cards import Card, cut_of, publishes_of, state_named, warm_named
 from ports import database
 
 FAR = 5000  # so many changes behind, reading everything is quicker
@@ -48,21 +48,35 @@ NEWS = (
 )
 # Read through the view, which tells of a place neither whose it is nor which lease has it.
 _LIES = "string_agg(isolation || ':' || profile || '@' || start, ' ' ORDER BY start)"
+# So many that ended last: what lies behind them is taken for gone, so that a long history costs nothing.
+LOOKED_BACK = 32
+# A node that was away, and a card that was ill, may have been restarted: nothing from before is counted on.
+ENDED = f"""
+CASE WHEN g.layout_policy = '{LayoutPolicy.DYNAMIC}' AND c.driver <> ALL('{{{",".join(DRIVERS)}}}') THEN
+  (SELECT string_agg(isolation || ':' || profile || '@' || start, ' ' ORDER BY released_at DESC, held_at DESC)
+     FROM (SELECT * FROM broker_vacated v
+            WHERE v.gpu_id = g.id AND v.released_at >= greatest(n.state_since, g.health_since)
+            ORDER BY v.released_at DESC, v.held_at DESC LIMIT {LOOKED_BACK}) last) END
+"""
 _CARDS = """
 SELECT g.id, n.id, n.name, c.id, c.name, g.index, c.shares_soft_cards, g.gpu_model_id, c.region,
        g.health = 'healthy' AND n.state = 'ready' AND g.closed_since IS NULL
          AND c.silent_since IS NULL AND c.frozen = '',
-       c.recuts, g.layout_policy, g.fixed_layout::text, c.driver, g.fabric, g.numa, {lies}
+       c.recuts, g.layout_policy, g.fixed_layout::text, c.driver, g.fabric, g.numa, g.published::text,
+       {lies}, {ended}
   FROM broker_gpu g JOIN broker_node n ON n.id = g.node_id JOIN broker_cluster c ON c.id = n.cluster_id
   {more}
  ORDER BY c.name, n.name, g.index
 """
 ALL = _CARDS.format(
+    ended=ENDED,
     lies="held.lies",
     more=f"LEFT JOIN (SELECT gpu_id, {_LIES} AS lies FROM broker_occupied GROUP BY gpu_id) held ON held.gpu_id = g.id",
 )
 SOME = _CARDS.format(
-    lies=f"(SELECT {_LIES} FROM broker_occupied WHERE gpu_id = g.id)", more="WHERE g.id = ANY(%s)"
+    ended=ENDED,
+    lies=f"(SELECT {_LIES} FROM broker_occupied WHERE gpu_id = g.id)",
+    more="WHERE g.id = ANY(%s)",
 )
 KINDS = "gpu", "node", "cluster"
 
@@ -132,11 +146,14 @@ def cards_with(ids: Iterable[str]) -> list[Card]:
 
 def _card(row: Sequence[object]) -> Card:
     gpu, node, node_name, cluster_id, cluster, index, shares, model, region, *rest = row
-    sellable, recuts, policy, cut, driver, fabric, numa, lies = rest
-    layout, state = None, EMPTY
+    sellable, recuts, policy, cut, driver, fabric, numa, told, lies, ended = rest
+    layout, state, warm = None, EMPTY, None
+    publishes = publishes_of(str(told)) if told else None
     try:
         layout = cut_of(str(model), str(cut)) if policy == LayoutPolicy.FIXED else None
         state = state_named(str(model), str(lies)) if lies else EMPTY
+        if layout is None and publishes is None and leaves_cut(str(driver)):
+            warm = warm_named(str(model), str(lies or ""), str(ended or ""))
     except (ValueError, KeyError) as error:
         # What its books say of it cannot be: nobody is placed on it until somebody has looked.
         log.error("card cannot be read", gpu_id=gpu, reason=str(error))
@@ -159,4 +176,6 @@ def _card(row: Sequence[object]) -> Card:
         str(numa),
         state,
         str(lies).count("@") if lies else 0,
+        publishes=publishes,
+        warm=warm,
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from django.db import connection
 
 from broker.domain.placement.gangs import gang_of
-from broker.domain.placement.pool import Seat
+from broker.domain.placement.seats import Seat
 from broker.domain.placement.share_pool import SharePool
 from broker.domain.placement.topology import ASKED
 from broker.domain.profiles import Placement, Profile
@@ -110,17 +110,13 @@ def _together(stock: Stock, index: Index, profile: Profile, wish: Wish) -> tuple
     # Several shares are not sold to one lease.
     if isinstance(index.best, SharePool) or index.best.how_many_fit(profile) < wish.quantity:
         return None
-    links = stock.links({card.node for card in index.cards.values()}) if wish.same_node else {}
-    within = ASKED.get(wish.topology)
-    if within is not None and not any(its.most(its.cards, within) >= wish.quantity for its in links.values()):
-        return None  # no node has them any more, which was not so when it was asked for
     return gang_of(
         index.best,
         profile,
         count=wish.quantity,
         same_node=wish.same_node,
-        topologies=links,
-        within=within,
+        topologies=stock.links,
+        within=ASKED.get(wish.topology),
     )
 
 

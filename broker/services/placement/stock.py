@@ -64,6 +64,32 @@ class Index:
                 self.take(card)
 
 
+class Links(Mapping[str, Topology]):
+    """How the cards of each node reach each other, of those nodes that tell; worked out when it is asked for."""
+
+    def __init__(self, by_node: Mapping[str, Mapping[str, Card]]) -> None:
+        self._by_node = by_node
+        self._known: dict[str, Topology | None] = {}
+
+    def __getitem__(self, node: str) -> Topology:
+        if node not in self._known:
+            cards = sorted(self._by_node.get(node, {}).values(), key=lambda card: card.index)
+            self._known[node] = wired([Wired(card.gpu, card.fabric, card.numa) for card in cards])
+        if (known := self._known[node]) is None:
+            raise KeyError(node)
+        return known
+
+    def __iter__(self) -> Iterator[str]:
+        return (node for node in self._by_node if node in self)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def forget(self, node: str) -> None:
+        """Work it out anew: its cards are not what they were."""
+        self._known.pop(node, None)
+
+
 class Stock:
     """Every card by id, by node and by pool. Whoever changes or reads it holds the lock of its keeper."""
 
@@ -73,26 +99,30 @@ class Stock:
         self.by_node: defaultdict[str, dict[str, Card]] = defaultdict(dict)
         self.by_pool: defaultdict[Pool, dict[str, Card]] = defaultdict(dict)
         self._in_service: defaultdict[Pool, Counter[str]] = defaultdict(Counter)  # cards by cluster
-        self._links: dict[str, Topology | None] = {}  # by node, once they were asked for
+        self.links = Links(self.by_node)
         self._indexes: dict[Kind, Index] = {}
 
     def put(self, cards: Iterable[Card]) -> None:
         """Take cards in as they are now, whatever was known of them."""
-        nodes = set()
+        nodes, linked = set(), set()
         for card in cards:
             if (before := self._forget(card.gpu)) is not None:
                 nodes.add(before.node)
+            if before is None or before.wiring != card.wiring:
+                linked |= {card.node, before.node if before else card.node}
             self.cards[card.gpu] = self.by_node[card.node][card.gpu] = card
             self.by_pool[card.pool][card.gpu] = card
             self._in_service[card.pool][card.cluster] += card.sellable
-            self._links.pop(card.node, None)
             self._enter(card)
             nodes.add(card.node)
+        self._link_anew(linked)
         self._tell(nodes)
 
     def drop(self, gpus: Iterable[str]) -> None:
         """Take cards out that are there no more."""
-        self._tell({card.node for gpu in gpus if (card := self._forget(gpu)) is not None})
+        nodes = {card.node for gpu in gpus if (card := self._forget(gpu)) is not None}
+        self._link_anew(nodes)
+        self._tell(nodes)
 
     def index(self, pool: Pool, isolation: Isolation, cluster: str = "") -> Index:
         """Return the index for a kind of request; made when it is first asked for."""
@@ -108,16 +138,6 @@ class Stock:
         counts = self._in_service[pool]
         return sorted((name for name in counts if counts[name]), key=lambda name: (counts[name], name))
 
-    def links(self, nodes: Iterable[str]) -> dict[str, Topology]:
-        """Return how the cards of some nodes reach each other, of those nodes that tell."""
-        return {node: known for node in nodes if (known := self._links_of(node))}
-
-    def _links_of(self, node: str) -> Topology | None:
-        if node not in self._links:
-            cards = sorted(self.by_node[node].values(), key=lambda card: card.index)
-            self._links[node] = wired([Wired(card.gpu, card.fabric, card.numa) for card in cards])
-        return self._links[node]
-
     def shared_only_with(self, index: Index, mine: Mapping[str, int]) -> list[Card]:
         """Return the cards on which nobody is but whoever has so many places on each: they may have more there."""
         if index.isolation in WALLED:
@@ -130,12 +150,18 @@ class Stock:
         card = self.cards.pop(gpu, None)
         if card is not None:
             del self.by_node[card.node][gpu]
-            self._links.pop(card.node, None)
             del self.by_pool[card.pool][gpu]
             self._in_service[card.pool][card.cluster] -= card.sellable
             for index in self._indexes.values():
                 index.drop(gpu)
         return card
+
+    def _link_anew(self, nodes: Iterable[str]) -> None:
+        """Look again at how the cards of nodes reach each other, whoever may be placed on them."""
+        for node in nodes:
+            self.links.forget(node)
+            for index in self._indexes.values():
+                index.best.linked_anew(node)
 
     def _tell(self, nodes: Iterable[str]) -> None:
         """Let the cards of nodes know that somebody came or went: on some, whoever is on one may be on any."""

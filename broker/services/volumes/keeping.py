@@ -148,7 +148,7 @@ def delete_again(cluster: Cluster, *, now: datetime) -> None:
 def due(*, now: datetime) -> list[Hint]:
     """Return a look at every volume that is being deleted, or deleted again, and whose moment has come."""
     with as_sweep():
-        rows = Volume.objects.filter(due_at__lte=now).order_by("due_at").values_list("id", "tenant_id")
+        rows = Volume.objects.filter(due_at__lte=now).order_by("due_at", "id").values_list("id", "tenant_id")
         return [("broker.volume", volume_id, tenant_id) for volume_id, tenant_id in rows[:BATCH]]
 
 

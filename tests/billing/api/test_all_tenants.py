@@ -1,6 +1,7 @@
 """Operators read leases, places, cards, offerings, prices, payments and proofs of all tenants over the API."""
 
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -8,11 +9,13 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from billing.services import rating
 from broker.domain.states import LeaseState
 from broker.models import Gpu, Offering
 from tenants.domain.roles import Role
 from tenants.models import AuditEvent, User
 from tenants.services.walls import as_staff
+from tests.billing.histories import ran, runs
 from tests.billing.portal.desks import EURO, Desk, opened
 from tests.world import home, offering
 
@@ -198,3 +201,69 @@ def test_usage_is_told_of_one_price_class(desk: Desk) -> None:
     assert float(told["total"]["amount"]) < float(read(desk.client, "usage")["total"]["amount"]) / 2
     read(desk.client, "usage?price_class=odd", status=400)
     read(desk.client, "usage?price_class=spot&group_by=project", status=400)
+
+
+def put(client: Client, path: str, **body: Any) -> Any:
+    return client.put(f"/api/v1/{path}", body, content_type="application/json")
+
+
+def test_a_price_is_published_from_a_moment_on_and_again_is_the_same(desk: Desk, operator: Client) -> None:
+    what = offering("card")
+    path = f"ops/offerings/{what.pk}/price"
+    first = put(operator, path, per_hour="3.10", since="2026-12-01T00:00:00+01:00")
+    assert first.status_code == 200, first.content
+    told = first.json()
+    assert told["per_hour"] == {"amount": "3.100000000", "currency": "EUR"}
+    assert (told["since"], told["until"], told["created_by"]) == (
+        "2026-11-30T23:00:00Z",
+        None,
+        "operator@example.org",
+    )
+    again = put(operator, path, per_hour="3.1", since="2026-11-30T23:00:00Z")
+    assert again.json() == told
+    assert len(items(operator, f"ops/price-versions?offering={what.pk}")) == 2
+    assert put(operator, path, per_hour="3.20", since="2026-11-30T23:00:00Z").json()["code"] == "price-fixed"
+    at_once = put(operator, path, per_hour="4")
+    assert at_once.json()["since"] == "2026-11-21T09:00:00Z"
+    with as_staff():
+        assert AuditEvent.objects.filter(action="price.publish").count() == 2
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"per_hour": "three"},
+        {"per_hour": "-1"},
+        {"per_hour": "1", "currency": "XXX"},
+        {"per_hour": "1", "since": "soon"},
+        {"per_hour": "1", "colour": "red"},
+    ],
+)
+def test_a_price_that_cannot_be_meant_is_a_problem(
+    desk: Desk, operator: Client, body: dict[str, str]
+) -> None:
+    answer = put(operator, f"ops/offerings/{offering('card').pk}/price", **body)
+    assert (answer.status_code, answer.json()["code"]) == (400, "invalid")
+    assert put(operator, "ops/offerings/off_x/price", per_hour="1").status_code == 404
+
+
+def test_a_price_is_tried_on_last_month(desk: Desk, operator: Client) -> None:
+    what = offering("card")
+    ran(desk.owner.project, what, desk.life.now - timedelta(days=25), 3600)
+    rating.rate(now=desk.life.now)
+    told = read(operator, f"ops/offerings/{what.pk}/preview?per_hour=14")
+    assert (told["was"]["amount"], told["would_be"]["amount"]) == ("7.000000", "14.000000")
+    assert (told["since"], told["until"]) == ("2026-10-01T00:00:00Z", "2026-11-01T00:00:00Z")
+    [one] = told["items"]
+    assert (one["tenant"], one["leases"], one["unit_seconds"]) == (desk.owner.tenant.pk, 1, 3600)
+    assert read(operator, f"ops/offerings/{what.pk}/preview")["would_be"] == told["was"]
+    for odd in ("?per_hour=x", "?per_hour=1&currency=XXX", "?per_hour=1&colour=red"):
+        read(operator, f"ops/offerings/{what.pk}/preview{odd}", status=400)
+
+
+def test_use_without_a_price_is_listed(desk: Desk, operator: Client) -> None:
+    assert items(operator, "ops/price-gaps") == []
+    lease = runs(desk.owner.project, offering("card"), desk.life.now - timedelta(days=91))
+    [gap] = items(operator, "ops/price-gaps")
+    assert (gap["tenant"], gap["lease"], gap["unit_seconds"]) == (desk.owner.tenant.pk, lease.pk, 24 * 3600)

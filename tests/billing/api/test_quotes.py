@@ -1,5 +1,6 @@
-"""POST /quotes: judged like a lease, and nothing is kept."""
+"""POST /quotes: judged like a lease, nothing is kept, and the price is promised to a lease that cites it."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -129,6 +130,16 @@ def test_a_slice_no_card_here_could_hold_is_never_feasible(kestrel: Home) -> Non
     assert (quote["feasible"], quote["starts"]) == (False, "never")
 
 
+def test_what_no_card_publishes_is_never_feasible_and_the_rest_is_where_it_is_published(
+    kestrel: Home,
+) -> None:
+    Gpu.objects.update(published={"1g.10gb": [5], "card": [0]})
+    with alive():
+        never, now = (ask(kestrel, offering(name)).json() for name in ("3g.40gb", "1g.10gb"))
+    assert (never["feasible"], never["starts"], never["places"]) == (False, "never", [])
+    assert (now["starts"], [place["start"] for place in now["places"]]) == ("now", [5])
+
+
 def test_an_offering_without_a_price_is_quoted_without_one(kestrel: Home) -> None:
     with alive():
         quote = ask(kestrel, offering("4g.40gb")).json()
@@ -159,3 +170,103 @@ def test_a_viewer_may_ask(kestrel: Home) -> None:
         api = Api(kestrel.token(Role.VIEWER))
         wanted = {"project": kestrel.project.pk, "offering": offering().pk, "max_duration_s": 3600}
         assert api.ask("POST", "quotes", wanted).status_code == 200
+
+
+def launch(owner: Home, what: Offering, **body: Any) -> Any:
+    wanted = {
+        "name": "job",
+        "project": owner.project.pk,
+        "offering": what.pk,
+        "max_duration_s": 8 * 3600,
+        **body,
+    }
+    return Api(owner.token()).ask("POST", "leases", wanted)
+
+
+def test_the_quote_is_sent_along_and_the_lease_says_so(kestrel: Home) -> None:
+    what = offering("card")
+    with alive() as life:
+        quote = ask(kestrel, what).json()
+        assert quote["expires_at"] == "2026-11-21T09:10:00Z"
+        assert quote["total_cap"] == quote["at_most"] == {"amount": "23.120000", "currency": "EUR"}
+        reprice(what, 9 * EURO, since=life.now + timedelta(seconds=1))
+        life.run(30)
+        answer = launch(kestrel, what, quote=quote["quote"])
+        assert answer.status_code == 202, answer.content
+        lease = answer.json()
+        assert lease["spec"]["quote"] == quote["id"]
+        kept = Api(kestrel.token(Role.VIEWER)).ask("GET", f"quotes/{quote['id']}").json()
+        assert (kept["lease"], kept["expires_at"], kept["cited_at"]) == (
+            lease["id"],
+            quote["expires_at"],
+            "2026-11-21T09:00:30Z",
+        )
+        for figure in ("price_per_hour", "at_most", "total_cap"):
+            assert kept[figure] == quote[figure]
+        listed = Api(kestrel.token()).ask("GET", f"quotes?lease={lease['id']}").json()["items"]
+        assert listed == [kept]
+        assert launch(kestrel, what).json()["spec"]["quote"] is None
+
+
+@pytest.mark.parametrize(
+    ("later_s", "body", "status", "code"),
+    [
+        (601, {}, 410, "quote-expired"),
+        (0, {"quantity": 2}, 409, "quote-mismatch"),
+        (0, {"quote": "quo_x"}, 404, "not-found"),
+        (0, {"quote": "x" * 1001}, 400, "invalid"),
+    ],
+)
+def test_a_quote_that_does_not_hold_is_a_problem_with_a_fix(
+    kestrel: Home, later_s: int, body: dict[str, Any], status: int, code: str
+) -> None:
+    what = offering("3g.40gb")
+    with alive() as life:
+        quote = ask(kestrel, what).json()
+        life.run(later_s)
+        answer = launch(kestrel, what, **{"quote": quote["quote"], **body})
+    assert (answer.status_code, answer.json()["code"]) == (status, code)
+    assert answer.json()["fix"]["text"]
+    assert kestrel.used() == 0
+
+
+def test_a_second_lease_on_one_quote_is_refused_and_a_repeated_request_is_not(kestrel: Home) -> None:
+    what = offering("3g.40gb")
+    api = Api(kestrel.token())
+    with alive():
+        quote = ask(kestrel, what).json()["quote"]
+        wanted = {
+            "name": "job",
+            "project": kestrel.project.pk,
+            "offering": what.pk,
+            "max_duration_s": 3600,
+            "quote": quote,
+        }
+        first = api.ask("POST", "leases", wanted, Idempotency_Key="once")
+        again = api.ask("POST", "leases", wanted, Idempotency_Key="once")
+        second = api.ask("POST", "leases", wanted, Idempotency_Key="twice")
+    assert (first.status_code, again.status_code) == (202, 202)
+    assert first.json()["id"] == again.json()["id"]
+    assert (second.status_code, second.json()["code"]) == (409, "quote-used")
+    assert second.json()["fix"]["href"] == "/api/v1/quotes"
+
+
+def test_a_dry_run_leaves_the_quote_unused(kestrel: Home) -> None:
+    what = offering("3g.40gb")
+    api = Api(kestrel.token())
+    with alive():
+        wanted = {"name": "job", "project": kestrel.project.pk, "offering": what.pk, "max_duration_s": 3600}
+        wanted["quote"] = ask(kestrel, what).json()["quote"]
+        assert api.ask("POST", "leases?dry_run=true", wanted).status_code == 200
+        assert api.ask("POST", "leases", wanted).status_code == 202
+
+
+def test_a_quote_cites_none(kestrel: Home) -> None:
+    with alive():
+        assert ask(kestrel, offering("card"), quote="quo_x").status_code == 400
+
+
+def test_without_a_price_nothing_is_promised(kestrel: Home) -> None:
+    with alive():
+        quote = ask(kestrel, offering("4g.40gb")).json()
+    assert [quote[name] for name in ("id", "quote", "expires_at", "total_cap")] == [None] * 4

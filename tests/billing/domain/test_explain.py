@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from billing.domain.explain import Piece, exactly, explain, priced
+from billing.domain.explain import Piece, exactly, explain, fraction, priced
 from billing.domain.money import EXACT_PER_UNIT, Money, half_up
 from billing.domain.periods import Period
 
@@ -73,3 +73,9 @@ def test_rounding_what_is_shown_gives_what_is_charged(exact: int) -> None:
     decimals = len(text.partition(".")[2])
     shown = half_up(int(text.replace(".", "")), 10 ** (decimals - 2))
     assert shown == Money.of_exact(exact, "EUR").minor
+
+
+def test_an_exact_amount_is_a_fraction_that_anybody_can_divide() -> None:
+    text = fraction(2_676_186 * 1_340_000_000)
+    assert text == "3,586,089,240,000,000 / 3,600,000,000,000"
+    assert exactly(2_676_186 * 1_340_000_000) == "996.135900"

@@ -1,9 +1,11 @@
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from billing.domain.money import EXACT_PER_UNIT, EXPONENTS, exponent_of, to_minor
-from billing.domain.pricing import at_most, burn, cost, lasts
+from billing.domain.pricing import at_most, burn, cap, cost, lasts
 
 seconds = st.integers(min_value=0, max_value=10**8)
 quantities = st.integers(min_value=0, max_value=64)
@@ -60,3 +62,15 @@ def test_an_overdrawn_wallet_pays_for_no_second() -> None:
 def test_a_negative_input_is_refused_by_name(time: int, quantity: int, price: int, word: str) -> None:
     with pytest.raises(ValueError, match=f"{word} is -1"):
         cost(time, quantity=quantity, nano_per_hour=price)
+
+
+@settings(max_examples=40)
+@given(seconds, quantities, prices, currencies)
+def test_a_cap_is_what_a_line_would_say_and_never_more_than_is_held(
+    length: int, quantity: int, price: int, currency: str
+) -> None:
+    terms: dict[str, Any] = {"quantity": quantity, "nano_per_hour": price, "currency": currency}
+    capped, held = cap(length, **terms), at_most(length, **terms)
+    exact = cost(length, quantity=quantity, nano_per_hour=price)
+    assert capped == to_minor(exact, exponent_of(currency))
+    assert held - 1 <= capped <= held

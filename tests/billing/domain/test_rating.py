@@ -215,3 +215,26 @@ def test_two_prices_for_the_same_second_are_refused() -> None:
 def test_a_life_whose_clock_runs_backwards_is_refused() -> None:
     with pytest.raises(ValueError, match="transition 1 of lse_1 is earlier than the one before it"):
         list(segments([step(0, 5), step(1, 4, R)]))
+
+
+def test_a_promised_price_holds_for_the_whole_life_of_its_lease_and_for_no_other() -> None:
+    steps = [step(0, 0), step(1, 40, LeaseState.STOPPED), step(2, 80), step(3, 120, R)]
+    others = [replace(each, lease="lse_2") for each in steps]
+    old, new = price("old", -10, 10, 1), price("new", 10, None, 5)
+    rated = rate([*steps, *others], [old, new], periods(-10, 100, 200), {"lse_1": old})
+    found = {(c.lease, c.version, c.unit_seconds, c.exact_num) for c in rated.charges}
+    assert found == {
+        ("lse_1", "old", 40, 40),
+        ("lse_1", "old", 20, 20),
+        ("lse_2", "old", 10, 10),
+        ("lse_2", "new", 30, 150),
+        ("lse_2", "new", 20, 100),
+    }
+    assert rated.unrated == ()
+
+
+def test_a_promised_price_is_of_one_offering() -> None:
+    steps = [step(0, 0), step(1, 10, offering="off_b"), step(2, 20, R)]
+    kept, other = price("kept", 0, 1, 1), price("other", 0, None, 5, offering="off_b")
+    rated = rate(steps, [other], periods(0, 100), {"lse_1": kept})
+    assert [(c.version, c.exact_num) for c in rated.charges] == [("kept", 10), ("other", 50)]

@@ -9,12 +9,14 @@ from django.test import Client
 from django.utils.html import escape
 
 from billing.models import PriceVersion
-from billing.services import prices
+from billing.services import prices, rating
 from broker.domain.states import LeaseState
 from broker.models import Cluster, Gpu, Health, InventoryChange, Node, NodeState, Offering, OfferingState
 from tenants.models import AuditEvent
 from tenants.services.walls import as_staff
 from tests import world
+from tests.billing.histories import ran, runs
+from tests.billing.portal.desks import words as read
 from tests.world import Home, Life
 
 pytestmark = pytest.mark.django_db
@@ -291,6 +293,49 @@ def test_a_price_begins_at_the_moment_that_was_typed_with_its_offset(
     assert latest.valid.lower == meant
 
 
+def test_a_price_is_tried_on_last_month_before_it_is_published(
+    life: Life, kestrel: Home, operator: Client
+) -> None:
+    offering = world.offering("card")
+    october = life.now - timedelta(days=25)
+    for owner, hours in ((kestrel, 10), *((world.home(f"Tern {n}"), 1) for n in range(13))):
+        ran(owner.project, offering, october, hours * 3600)
+    rating.rate(now=life.now)
+    before = list(PriceVersion.objects.values_list("pk", "valid"))
+    answer = operator.get(f"/ops/offerings/{offering.pk}/?try=5.60")
+    shown = re.sub(r" ([.:])", r"\1", read(answer))
+    assert answer.status_code == 200
+    assert (
+        "October 2026 was €64.40 and would have been €128.80 at €5.60/h: + €64.40. Nothing was published."
+        in shown
+    )
+    assert "Kestrel 1 36,000 €28.00 €56.00 + €28.00" in shown
+    assert "and 2 more tenants; the call returns them all." in shown
+    assert "Nothing was published." in shown
+    assert answer.content.decode().count('value="5.60"') == 2, "it is proposed as the new price"
+    assert list(PriceVersion.objects.values_list("pk", "valid")) == before
+
+
+def test_a_preview_of_nothing_says_so_and_one_of_no_price_is_refused(kestrel: Home, operator: Client) -> None:
+    address = f"/ops/offerings/{world.offering('card').pk}/"
+    assert "Nobody used it in October 2026" in read(operator.get(f"{address}?try=5"))
+    refused = operator.get(f"{address}?try=five")
+    assert refused.status_code == 400
+    assert "A price is a number" in read(refused)
+
+
+def test_use_without_a_price_stands_on_the_page_with_the_way_to_mend_it(
+    life: Life, kestrel: Home, operator: Client
+) -> None:
+    offering = world.offering("card")
+    assert "without a price." not in page(operator, "/ops/offerings/")
+    lease = runs(kestrel.project, offering, life.now - timedelta(days=40))
+    shown = page(operator, "/ops/offerings/")
+    assert "<b>1 stretch of use without a price.</b>" in shown
+    assert lease.pk in shown
+    assert f'<a class="link" href="/ops/offerings/{offering.pk}/">' in shown
+
+
 def test_an_offering_is_renamed_and_a_bad_label_refused(kestrel: Home, operator: Client) -> None:
     address = f"/ops/offerings/{world.offering('card').pk}/"
     operator.post(address, {"label": "H100, the whole of it"})
@@ -304,7 +349,7 @@ def test_the_system_page_tells_changes_from_visits(kestrel: Home, operator: Clie
     changes = page(operator, "/ops/system/")
     assert "node.cordoned" in changes
     assert "ops.system" not in changes
-    assert "8 of 8 proofs hold" in changes
+    assert "11 of 11 proofs hold" in changes
     assert "Valkey does not answer" in changes
     visits = page(operator, "/ops/system/?trail=visits")
     assert "ops.node.cordon" in visits

@@ -17,6 +17,7 @@ from tenants.models import Quota, QuotaKind
 from tenants.services.actors import SYSTEM
 from tenants.services.walls import as_staff, as_tenant
 from tests import world
+from tests.billing.histories import promise
 from tests.database import OwnDatabase
 from tests.world import Home, Life
 
@@ -46,7 +47,7 @@ def test_all_hold_in_an_ordinary_life_and_say_when_they_were_checked(life: Life,
     with as_staff():
         found = proofs.check(now=life.now)
     assert [proof.name for proof in found if not proof.holds] == []
-    assert len(found) == 8
+    assert len(found) == 11
     assert {proof.checked_at for proof in found} == {life.now}
 
 
@@ -113,6 +114,11 @@ def charge_too_little(life: Life, owner: Home, lease: Lease) -> None:
     lease.move(LeaseState.RELEASING, now=life.now, reason=EndReason.BY_TENANT)
 
 
+def break_promise(life: Life, owner: Home, lease: Lease) -> None:
+    promise(lease, PriceVersion.objects.get(offering=lease.offering_id))
+    charge_nothing(life, owner, lease)
+
+
 def forget_price(life: Life, owner: Home, lease: Lease) -> None:
     row = PriceVersion.objects.get(offering=lease.offering_id)
     PriceVersion.objects.filter(pk=row.pk).update(valid=DateTimeTZRange(row.valid.lower, life.now))
@@ -127,6 +133,7 @@ FAULTS: list[tuple[Plant, str]] = [
     (leave_ledger, "ledger chains whole"),
     (charge_too_little, "charged is active"),
     (charge_nothing, "no charge without use"),
+    (break_promise, "promised is charged"),
     (forget_price, "nothing runs unpriced"),
 ]
 

@@ -116,7 +116,9 @@ def test_whatever_crashes_it_is_charged_exactly_once_and_never_more_than_the_tot
 
 @pytest.mark.parametrize("first", list(Ill))
 def test_killed_before_every_single_statement_of_a_collection(first: Ill) -> None:
-    at, made = 0, 1
+    opener, at, made = bill(), 0, 1
+    pay(opener)
+    work(opener, NOW)  # the first of all opens the platform's account, by statements of its own
     while at < made:
         with transaction.atomic():
             invoice, alive = bill(), bill()

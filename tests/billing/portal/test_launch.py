@@ -1,7 +1,8 @@
 """Launching: a live quote that writes nothing, errors beside their fields, and one lease however often one presses."""
 
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from django.db import connection
@@ -11,12 +12,14 @@ from billing.portal.wishes import seconds
 from broker.models import Cluster, Lease, Offering, Volume
 from broker.services import inventory
 from broker.services.inventory import Rack
+from config.operator import Operator
 from tenants.domain.roles import Role
 from tenants.models import QuotaKind
 from tenants.services import tenants
 from tenants.services.actors import SYSTEM
 from tenants.services.walls import as_tenant
-from tests.billing.portal.desks import Desk, words
+from tests.billing.histories import reprice
+from tests.billing.portal.desks import EURO, Desk, words
 from tests.world import MODEL, ONE_NODE, REGION, fleet, offering
 
 pytestmark = pytest.mark.django_db
@@ -413,3 +416,66 @@ def test_a_live_quote_is_not_asked_with_keys_or_variables(desk: Desk) -> None:
     answer = desk.post("/launch/", **form(offering(), count="9" * 6, env="TOKEN=hush", ssh_keys=KEY))
     links = re.findall(r'href="([^"]*)"', answer.content.decode())
     assert [link for link in links if "hush" in link or "ssh-ed25519" in link] == []
+
+
+@pytest.fixture
+def kept(settings: Any) -> None:
+    """Let the gate that keeps quotes stand in the way, as it does unless an operator takes it away."""
+    settings.LEASE_GATES = Operator.model_fields["lease_gates"].default
+
+
+def promise(page: object) -> str:
+    """Return the quote that a launch page carries along."""
+    [found] = re.findall(r'name="quote" form="launch" value="([^"]+)"', page.content.decode())  # type: ignore[attr-defined]
+    return str(found)
+
+
+def test_b40_the_price_beside_the_button_is_the_price_of_the_lease(desk: Desk, kept: None) -> None:
+    what = offering("3g.40gb")
+    shown = desk.get(f"/launch/?offering={what.pk}&lasts=8+h")
+    assert "all of it at this price if you press by" in words(shown)
+    reprice(what, 9 * EURO, since=desk.life.now + timedelta(seconds=1))
+    desk.life.run(2)
+    desk.post("/launch/", **form(what, quote=promise(shown)))
+    [lease] = leases_of(desk)
+    desk.life.run(60)
+    page = desk.read(f"/leases/{lease.pk}/")
+    assert "€3.00/h" in page
+    assert f"fixed by quote {lease.quote_id}" in page
+
+
+def test_a_quote_that_ended_is_replaced_and_nothing_is_launched(desk: Desk, kept: None) -> None:
+    what = offering("3g.40gb")
+    shown = desk.get(f"/launch/?offering={what.pk}&lasts=8+h")
+    reprice(what, 9 * EURO, since=desk.life.now + timedelta(seconds=1))
+    desk.life.run(640)
+    late = desk.post("/launch/", **form(what, quote=promise(shown)))
+    assert (late.status_code, leases_of(desk)) == (409, [])
+    assert (
+        "This quote ended 40 s ago. Nothing was launched. Here is a new one: press Launch to take it."
+        in words(late)
+    )
+    assert "Launch — max €72.00" in words(late)
+    assert not re.search(r"<button[^>]*form=\"launch\"[^>]*disabled", late.content.decode())
+    assert desk.post("/launch/", **form(what, quote=promise(late))).status_code == 302
+
+
+def test_a_form_that_asks_for_more_than_was_quoted_is_quoted_anew(desk: Desk, kept: None) -> None:
+    what = offering("3g.40gb")
+    shown = desk.get(f"/launch/?offering={what.pk}&lasts=8+h")
+    more = desk.post("/launch/", **form(what, lasts="9 h", quote=promise(shown)))
+    assert "The quote is for at most 28800 s, not 32400 s." in words(more)
+    assert leases_of(desk) == []
+
+
+def test_where_no_gate_keeps_it_nothing_is_promised(desk: Desk) -> None:
+    page = desk.get(f"/launch/?offering={offering('3g.40gb').pk}")
+    assert 'name="quote"' not in page.content.decode()
+    assert "all of it at this price" not in words(page)
+
+
+def test_without_a_price_there_is_nothing_to_promise(desk: Desk, kept: None) -> None:
+    what = offering("3g.40gb")
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE billing_priceversion SET valid = tstzrange(lower(valid), %s)", [desk.life.now])
+    assert 'name="quote"' not in desk.get(f"/launch/?offering={what.pk}").content.decode()

@@ -178,7 +178,7 @@ def test_an_invoice_line_opens_to_its_seconds_its_price_and_its_rule(desk: Desk)
     page = desk.read(f"/invoices/{draft.pk}/?line=1")
     assert "recomputed, equal" in page
     assert "fold-1 5,000 s" in page
-    assert "5,000 s × 1.000000000 €/h ÷ 3600 s/h" in page
+    assert "5,000 s × 1.000000000 €/h ÷ 3600 s/h = 5,000,000,000,000 / 3,600,000,000,000 = 1.388888" in page
     assert "→ 1.39 €" in page
     assert "not charged" in page
     assert f"/invoices/{draft.pk}/lines/1/explain" in page

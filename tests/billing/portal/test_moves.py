@@ -11,7 +11,7 @@ from broker.services.moving import deciding, proposing
 from tenants.services.walls import as_tenant
 from tests.billing.portal.desks import Desk
 from tests.broker.services.movers import NOTICE_S, apart, moves
-from tests.world import OPERATOR, fresh, ledger, offering
+from tests.world import OPERATOR, fresh, ledger, offering, soft_offering
 
 pytestmark = pytest.mark.django_db
 
@@ -35,6 +35,21 @@ def test_it_is_allowed_and_taken_back_on_the_page_of_a_lease(desk: Desk) -> None
     assert "It stays on its card until it ends." in desk.read(page)
     desk.post(page, movable="no")
     assert not fresh(lease).movable
+
+
+def test_what_can_never_be_moved_says_so_on_every_page(desk: Desk) -> None:
+    several = {"offering": offering().pk, "name": "four", "lasts": "2 h", "runs": "jupyter", "count": "2"}
+    asked = desk.post("/launch/quote/", **several, movable="on").content.decode()
+    assert "changes nothing here: several that start together stay where they are." in asked
+    answer = desk.post("/launch/", **several, movable="on")
+    gang = desk.read(answer["Location"])
+    assert "May be moved no: several that start together stay where they are" in gang
+    assert "Allow it" not in gang
+    page = f"{answer['Location']}move/"
+    assert "It is not moved to another card: several that start together" in desk.read(page)
+    assert desk.post(page, movable="yes").status_code == 409
+    share = desk.life.ask(desk.owner, soft_offering())
+    assert "May be moved no: a share of a card stays where it is" in desk.read(f"/leases/{share.pk}/")
 
 
 def test_a_button_pressed_twice_says_the_same_twice(desk: Desk) -> None:

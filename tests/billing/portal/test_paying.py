@@ -75,6 +75,13 @@ def test_what_is_due_is_paid_with_one_button(desk: Desk, october: Invoice) -> No
     assert f"Invoice {october} is paid, €1.00" in desk.read("/")
 
 
+def test_the_list_says_what_is_owed_in_all(desk: Desk, october: Invoice) -> None:
+    assert "€1.00 is due by the ledger." in desk.read("/invoices/")
+    press(desk, october)
+    work(desk)
+    assert "is due" not in desk.read("/invoices/")
+
+
 def test_a_declined_payment_says_why_and_may_be_tried_again(desk: Desk, october: Invoice) -> None:
     suffer(desk.owner.tenant.pk, Ill.DECLINED)
     opening.open_due(now=desk.life.now)

@@ -12,6 +12,7 @@ from django.core.management import CommandError, call_command
 from django.db import transaction
 
 from billing.models import Invoice
+from billing.services.ledger import books
 from billing.services.replay import world
 from billing.services.replay.world import models
 from broker.domain.states import LeaseState
@@ -19,7 +20,7 @@ from broker.models import Gpu, Lease, Offering
 from broker.services.catalogue import specs
 from ports import clock
 from ports.clock import DatabaseClock
-from tenants.services.walls import as_sweep
+from tenants.services.walls import as_staff, as_sweep
 
 HEAD = "created,scheduled,deleted,num_gpu,gpu_milli\n"
 MONTH = 31 * 86_400
@@ -131,6 +132,16 @@ def test_months_are_closed_as_time_passes_and_hold_all_the_revenue(tmp_path: Pat
     assert {row["month"] for row in report["months"]} == {"2026-01", "2026-02"}
     assert sum(row["minor"] for row in report["months"]) == sum(row["minor"] for row in report["revenue"])
     assert "Every GPU-second of the fleet" in (tmp_path / "out" / "replay.html").read_text()
+
+
+def test_the_books_of_a_replay_balance_and_hold_all_the_revenue(tmp_path: Path) -> None:
+    report = replay(tmp_path, fleet="3xH100-80GB", tenants=2)
+    with as_staff():
+        (euros,), drifts = books.reckoned()
+        assert (euros.balanced, drifts, books.uncleared(), books.missing()) == (True, (), [], [])
+    sums = {line.type: line.debit + line.credit for line in euros.lines}
+    invoiced = sum(row["minor"] for row in report["months"])
+    assert sums == {"receivable": invoiced, "accrued": 0, "revenue": invoiced}
 
 
 def test_who_waited_beyond_the_months_of_the_trace_is_charged_to_the_end(tmp_path: Path) -> None:

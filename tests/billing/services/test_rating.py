@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from billing.domain import rating as oracle
 from billing.domain.periods import Period
-from billing.models import PriceVersion, RatedCharge, RatingMark
+from billing.models import PriceVersion, Quote, RatedCharge, RatingMark
 from billing.services import rating
 from broker.domain.states import LeaseState, PriceClass
 from broker.models import Offering, Transition
@@ -28,6 +28,7 @@ from tests.billing.histories import (
     customer,
     lived,
     months,
+    promise,
     ran,
     reprice,
     runs,
@@ -78,7 +79,11 @@ def by_oracle(tenant: Tenant) -> set[tuple[Any, ...]]:
     periods = {
         str(m.pk): Period(m.span.lower.astimezone(UTC), m.span.upper.astimezone(UTC)) for m in months(tenant)
     }
-    rated = oracle.rate(steps, prices, periods)
+    with as_tenant(tenant.pk):
+        cited = dict(Quote.objects.values_list("lease_id", "price_version_id"))
+    by_version = {price.version: price for price in prices}
+    promised = {lease: by_version[str(version)] for lease, version in cited.items()}
+    rated = oracle.rate(steps, prices, periods, promised)
     assert rated.unrated == ()
     return {
         (c.lease, c.seq, int(c.version), int(c.period), c.span.start, c.span.end, c.unit_seconds, c.exact_num)
@@ -124,7 +129,7 @@ def test_the_statement_charges_what_the_oracle_charges_bit_for_bit(data: st.Data
         for offering in offerings:
             for cut in sorted(cuts):
                 reprice(offering, data.draw(st.integers(0, 10**12)), since=cut)
-        tenants = []
+        tenants, versions = [], list(PriceVersion.objects.order_by("pk"))
         for zone in data.draw(st.lists(st.sampled_from(ZONES), min_size=1, max_size=3), label="zones"):
             tenant, project = customer(zone)
             tenants.append(tenant)
@@ -135,7 +140,9 @@ def test_the_statement_charges_what_the_oracle_charges_bit_for_bit(data: st.Data
                         st.tuples(st.sampled_from(offerings), st.integers(1, 9)), min_size=size, max_size=size
                     )
                 )
-                lived(project, offerings[0], life, terms=terms)
+                lease = lived(project, offerings[0], life, terms=terms)
+                if data.draw(st.booleans(), label="cites a quote"):
+                    promise(lease, data.draw(st.sampled_from(versions), label="of which price"))
         outcome = rating.rate(now=NOW)
         expected = [by_oracle(tenant) for tenant in tenants]
         assert [by_database(tenant) for tenant in tenants] == expected

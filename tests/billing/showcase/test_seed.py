@@ -11,6 +11,7 @@ from django.core.management import call_command
 
 from billing.gateways.simulated import SimulatedGateway
 from billing.models import Invoice
+from billing.services.ledger import books
 from broker.models import Lease, Offering
 from broker.services import proofs as capacity_proofs
 from ports import clock, payments
@@ -45,6 +46,11 @@ def test_a_first_start_is_lived_in_and_every_proof_holds() -> None:
         assert all(quota.used <= quota.limit for quota in Quota.objects.all())
     with as_staff():
         assert all(proof.holds for proof in capacity_proofs.check(now=NOW))
+        (euros,), drifts = books.reckoned()
+        assert (euros.balanced, drifts, books.uncleared(), books.missing()) == (True, (), [], [])
+        paid = sum(invoice.total for invoice in Invoice.objects.filter(status="paid"))
+        assert {line.type: line.debit for line in euros.lines if line.debit} == {"cash": paid}
+        assert paid > 0
     for account in answer["accounts"]:
         assert authenticate(None, username=account["email"], password=account["password"])
     with clock.standing_at(NOW):

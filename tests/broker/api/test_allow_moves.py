@@ -7,7 +7,7 @@ import pytest
 from tests.broker.api.conftest import Api
 from tests.broker.api.test_leases import wanted
 from tests.broker.services.movers import NOTICE_S, accepted, apart, moves
-from tests.world import Home, Life
+from tests.world import Home, Life, soft_offering
 
 
 def change(api: Api, lease: dict[str, Any], **wanted: Any) -> Any:
@@ -33,6 +33,30 @@ def test_one_that_is_over_goes_nowhere(api: Api, kestrel: Home) -> None:
     lease = api.post("leases", wanted(kestrel)).body
     over = api.delete(f"leases/{lease['id']}").body
     assert change(api, over, movable=True).status_code == 409
+
+
+@pytest.mark.parametrize(
+    ("asked", "why"),
+    [
+        ({"quantity": 2}, "Several that start together stay where they are."),
+        ({"offering": "quarter"}, "A share of a card stays where it is."),
+    ],
+)
+def test_what_can_never_be_moved_is_not_promised_to_be(
+    api: Api, kestrel: Home, asked: dict[str, Any], why: str
+) -> None:
+    if "offering" in asked:
+        asked = {"offering": soft_offering().pk}
+    for where in ("leases", "quotes"):
+        refused = api.post(where, wanted(kestrel, movable=True, **asked))
+        assert (refused.status_code, refused.body["detail"]) == (400, why)
+        assert refused.body["errors"][0]["field"] == "movable"
+    lease = api.post("leases", wanted(kestrel, **asked)).body
+    answer = change(api, lease, movable=True, name="not-so")
+    assert (answer.status_code, answer.body["detail"]) == (400, why)
+    after = api.get(f"leases/{lease['id']}").body
+    assert (after["spec"]["movable"], after["name"]) == (False, lease["name"])
+    assert change(api, lease, movable=False).status_code == 200
 
 
 @pytest.mark.parametrize("said", [None, "perhaps", 2, [], {}, "x" * 1000, "a\u0007b"])

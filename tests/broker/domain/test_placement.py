@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from broker.domain.geometry import EMPTY, CardState, Geometry, Held
 from broker.domain.placement.gangs import choose, choose_gang, how_many_fit
-from broker.domain.placement.pool import CardView, PoolIndex, Seat
+from broker.domain.placement.pool import CardView, PoolIndex
+from broker.domain.placement.seats import Seat
 from broker.domain.profiles import Placement, Profile, shares
 from broker.domain.states import Isolation
 from tests.broker.domain.fleet import (

@@ -5,8 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from broker.domain.geometry import EMPTY, CardState, Geometry, Held
-from broker.domain.placement.pool import CardView, PoolIndex, Seat
+from broker.domain.placement.pool import CardView, PoolIndex
 from broker.domain.placement.rooms import Request, Room
+from broker.domain.placement.seats import Seat
 from broker.domain.placement.share_pool import OwnRules, SharePool
 from broker.domain.profiles import Placement, Profile, shares
 from broker.domain.states import Isolation

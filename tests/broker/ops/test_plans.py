@@ -1,5 +1,7 @@
 """Operators see what a plan costs and wins, decide about it, and watch it being carried out."""
 
+import re
+
 import pytest
 from django.test import Client
 
@@ -7,7 +9,7 @@ from broker.models import Cluster, MovePlan
 from tenants.models import AuditEvent
 from tenants.services.walls import as_staff
 from tests.broker.services.movers import NOTICE_S, apart, moves, no_contradiction
-from tests.world import Home, Life, cards, home
+from tests.world import Home, Life, cards, home, offering
 
 
 @pytest.fixture
@@ -60,6 +62,32 @@ def test_a_plan_is_proposed_accepted_and_carried_out_from_the_pages(
     assert all(word in shown for word in ("1 of 1 over", "Move 1 done", "1 of 1 leases moved"))
     assert trail() == [("plans.propose", ""), ("plan.accepted", "whole cards are asked for")]
     no_contradiction(life)
+
+
+def test_a_plan_for_who_waits_is_asked_for_in_the_control_room_and_drawn(
+    life: Life, kestrel: Home, operator: Client
+) -> None:
+    waits = life.ask(kestrel, offering("card"), name="whole-card")
+    life.run(1)
+    found = plan(operator, life)
+    control = page(operator, "/ops/")
+    assert "Moves are proposed for north-1" in control
+    assert f"/ops/plans/{found.pk}/" in control
+    shown = page(operator, f"/ops/plans/{found.pk}/")
+    assert f"Makes room for {waits.offering.label}, which a lease waits for." in shown
+    assert all(
+        word in shown for word in ("whole-card</a> of Kestrel is queued", "for who waits", ">who waits<")
+    )
+    assert operator.get(f"/api/v1/ops/plans/{found.pk}").json()["room_for"] == waits.pk
+
+
+def test_a_phone_shows_where_a_move_comes_from_and_goes_to(
+    life: Life, kestrel: Home, operator: Client
+) -> None:
+    shown = page(operator, f"/ops/plans/{plan(operator, life).pk}/")
+    for word in ("From", "To"):
+        (cell,) = re.findall(rf'<td class="([^"]*)"><span class="ph-only q">{word} </span>', shown)
+        assert "ph-no" not in cell
 
 
 def test_a_plan_is_declined_with_a_reason_and_proposed_anew(

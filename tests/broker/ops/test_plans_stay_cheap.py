@@ -87,7 +87,7 @@ def test_pages_and_calls_of_plans_ask_as_often_with_many_as_with_few(
     for _ in range(5):
         large = a_plan(life, lease, moves=MOST_MOVES)
     assert asked(operator, large) == few
-    assert max(few.values()) <= 16, few
+    assert max(few.values()) <= 17, few  # one of them: for whom room is made
 
 
 def test_no_page_of_plans_is_larger_than_100_kb(life: Life, kestrel: Home, operator: Client) -> None:

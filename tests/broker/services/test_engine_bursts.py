@@ -1,12 +1,15 @@
 """Several leases of one tenant placed in one transaction."""
 
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+from typing import Any
 
 import pytest
 from django.db import connections, transaction
+from django.db.backends.postgresql.psycopg_any import NumericRange
 
 from broker.domain.states import LeaseState
-from broker.models import Gpu, Lease, Transition
+from broker.models import Allocation, Gpu, Lease, Transition
 from broker.services.leases import bursts, placing
 from broker.services.leases.request import Wanted, request
 from ports import clock, doorbell
@@ -121,6 +124,62 @@ def test_one_that_cannot_be_written_leaves_the_others_to_go_one_by_one(
     outcome = bursts.place(POOL, kestrel.tenant.pk, ids(*leases), rings_for=[], now=life.now)
     assert outcome == (set(), True)
     assert placing.serve(POOL, now=life.now) == 2
+
+
+def lost_to_another(monkeypatch: pytest.MonkeyPatch, times: int) -> None:
+    """Let somebody be faster so many times: what was chosen is taken when it is written."""
+    take, left = bursts._take, [times]
+
+    def late(choices: list[bursts.Choice], now: datetime) -> set[str]:
+        if not left[0]:
+            return take(choices, now)
+        left[0] -= 1
+        at, lease = choices[0].seat, Lease.objects.get(pk=choices[0].row.id)
+        for generation in (8, 9):
+            Allocation.objects.create(
+                tenant_id=lease.tenant_id,
+                lease=lease,
+                generation=generation,
+                gpu_id=at.gpu,
+                placement=NumericRange(at.placement.start, at.placement.end, "[)"),
+                profile=choices[0].row.profile,
+                isolation=choices[0].row.isolation,
+                held_at=now,
+            )
+        raise AssertionError("PostgreSQL lets nobody have a place twice")
+
+    monkeypatch.setattr(bursts, "_take", late)
+
+
+def test_who_loses_a_place_to_somebody_faster_looks_again_and_all_are_placed_together(
+    life: Life, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cards(1)
+    kestrel = home()
+    leases = [life.ask(kestrel, offering()) for _ in range(3)]
+    lost_to_another(monkeypatch, 1)
+    monkeypatch.setattr(placing, "_try", lambda *given, **more: pytest.fail("nobody is placed alone here"))
+    assert placing.serve(POOL, now=life.now) == 3
+    assert [len(held(lease)) for lease in leases] == [1, 1, 1]
+
+
+def test_who_loses_every_time_goes_alone_and_those_behind_it_together_again(
+    life: Life, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cards(1)
+    kestrel = home()
+    leases = [life.ask(kestrel, offering()) for _ in range(4)]
+    lost_to_another(monkeypatch, bursts.TRIES)
+    went: list[str] = []
+    one_by_one = placing._try
+
+    def seen(entry: placing.Waiting, *given: Any, **more: Any) -> bool:
+        went.append(entry.lease_id)
+        return one_by_one(entry, *given, **more)
+
+    monkeypatch.setattr(placing, "_try", seen)
+    assert placing.serve(POOL, now=life.now) == 4
+    assert went == ids(leases[0])
 
 
 def test_a_lease_that_waits_no_longer_is_settled(life: Life) -> None:

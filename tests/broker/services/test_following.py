@@ -17,7 +17,7 @@ from broker.provisioners.kubernetes.objects import Meta, Raw, Thing
 from broker.provisioners.kubernetes.pulse import BEATS
 from broker.provisioners.kubernetes.sink import Found
 from broker.services import catalogue, following, freezing, joining
-from broker.services.following import FOLLOWED, SLICES, Agent
+from broker.services.following import CLASSES, FOLLOWED, SLICES, Agent
 from ports import clock
 from tests.broker.provisioners.kubernetes.conftest import serve as serve
 from tests.broker.provisioners.kubernetes.wire import Say, Serve, Wire, refused
@@ -263,6 +263,44 @@ def test_a_driver_of_claims_is_told_what_nodes_publish_and_asks_for_nothing(
     cards(found(SLICES, "DELETED", published(13, "gpu-0", "gpu-1"), version=13))
     assert set(Gpu.objects.values_list("health", flat=True)) == {"unhealthy"}
     assert wire.asked == []
+
+
+def a_class(name: str, version: int) -> dict[str, Any]:
+    return {"metadata": {"name": name, "uid": f"u-{name}", "resourceVersion": str(version)}}
+
+
+def test_what_has_no_device_class_is_not_for_sale_until_it_has_one(
+    agent: Agent, serve: Serve, life: Life, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where nobody may list them, as with rights that are older than this, they are taken to be there."""
+    Cluster.objects.update(driver="dra")
+    claims = Agent(Cluster.objects.get())
+    claims.way = clusters.Way(serve().transport, claims.way.driver)
+    monkeypatch.setattr(following, "SOON_S", 0.0)
+
+    def sold(*batch: Found) -> list[Any]:
+        claims.absorb(batch, now=life.now)
+        claims.turn(0)
+        return [card.published or card.health for card in Gpu.objects.all()]
+
+    slices = published(4, "gpu-0")
+    part = {
+        "type": {"string": "mig"},
+        "parentUUID": {"string": "GPU-gpu-0"},
+        "profile": {"string": "1g.10gb"},
+    }
+    slices["spec"]["devices"].append(
+        {"name": "p", "attributes": part, "capacity": {"memorySlice3": {"value": "1"}}}
+    )
+    sold(*nodes(node()))
+    listed = [found(SLICES, "BEGUN"), found(SLICES, "PAGED", slices), found(SLICES, "LISTED")]
+    assert sold(*listed) == [{"1g.10gb": [3], "card": [0]}]
+    whole = a_class("gpu.nvidia.com", 5)
+    listed = [found(CLASSES, "BEGUN"), found(CLASSES, "PAGED", whole), found(CLASSES, "LISTED")]
+    assert sold(*listed) == [{"card": [0]}]
+    mine = a_class("mig-1g.10gb.gpubroker.dev", 12)
+    assert sold(found(CLASSES, "ADDED", mine, version=12)) == [{"1g.10gb": [3], "card": [0]}]
+    assert sold(found(CLASSES, "DELETED", mine, version=13)) == [{"card": [0]}]
 
 
 def test_many_changes_of_what_is_for_sale_are_taken_once_a_moment(

@@ -8,6 +8,7 @@ from cryptography.fernet import Fernet
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from broker.domain.published import published
 from broker.domain.states import Isolation
 from broker.models import Cluster, ClusterCredential, Gpu, Node
 from broker.provisioners.kubernetes.inventory import CardFound, Cut, NodeFound
@@ -75,6 +76,16 @@ def test_a_name_of_its_own_by_which_a_node_gives_slices_is_kept_with_them(cluste
     assert [cut["asks"] for cut in Gpu.objects.get().fixed_layout] == ["nvidia.com/gpu"] * 2
     take(cluster, card(0, isolation=Isolation.SOFT, cuts=halves))
     assert "asks" not in Gpu.objects.get().fixed_layout[0]
+
+
+def test_what_a_card_publishes_is_kept_until_it_publishes_all_again(cluster: Cluster) -> None:
+    told = published({"1g.10gb": [0, 1]})
+    for publishes, kept in ((told, {"1g.10gb": [0, 1]}), (published({}), {}), (None, None)):
+        for _ in range(2):
+            assert take(cluster, card(0, cuts=(), uuid="GPU-real", published=publishes)) == []
+        assert Gpu.objects.get().published == kept
+    assert Gpu.objects.get().version == 3
+    assert Gpu.objects.filter(published__isnull=True).exists()
 
 
 def test_cards_of_one_moment_have_their_ids_in_their_own_order(

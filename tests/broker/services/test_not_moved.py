@@ -63,6 +63,10 @@ def card_is_cut_otherwise(life: Life, lease: Lease, move: Move) -> None:
     cutting.cut_as(Gpu.objects.get(pk=move.to_gpu_id), Cut.of(["3g.40gb"] * 2))
 
 
+def card_publishes_it_no_longer(life: Life, lease: Lease, move: Move) -> None:
+    Gpu.objects.filter(pk=move.to_gpu_id).update(published={"7g.80gb": [0]})
+
+
 @pytest.mark.parametrize(
     ("happens", "why"),
     [
@@ -73,6 +77,7 @@ def card_is_cut_otherwise(life: Life, lease: Lease, move: Move) -> None:
         (lies_elsewhere, "it is no longer where the plan found it"),
         (card_fails, "the card it was to go to is not in service"),
         (card_is_cut_otherwise, "the place it was to go to is taken"),
+        (card_publishes_it_no_longer, "the place it was to go to is taken"),
     ],
 )
 def test_a_lease_that_can_no_longer_be_moved_is_left_alone(

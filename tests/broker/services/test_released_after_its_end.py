@@ -109,3 +109,19 @@ def test_an_end_after_which_a_worker_saw_it_run_was_none(
         Lease.objects.filter(pk=lease.pk).update(seen_at=ended + timedelta(seconds=later_s))
     life.release(lease)
     assert charged_until(lease) == (ended if believed else life.now.replace(microsecond=0))
+
+
+def test_an_end_that_was_written_down_after_a_worker_had_looked_was_the_end(
+    life: Life, kestrel: Home
+) -> None:
+    """A kubelet that was away reports it late: until then every look showed that it ran."""
+    lease = life.lease(kestrel, offering("card"))
+    ended = (life.now + HALF_A_MINUTE).replace(microsecond=0)
+    looked = ended + HALF_A_MINUTE
+    sees(lease, "p-0", began=life.now, ended=ended)
+    ClusterObject.objects.update(seen_at=looked + timedelta(seconds=1))
+    life.clock.at = looked + timedelta(seconds=2)
+    with as_tenant(lease.tenant_id):
+        Lease.objects.filter(pk=lease.pk).update(seen_at=looked)
+    life.release(lease)
+    assert charged_until(lease) == ended

@@ -21,7 +21,7 @@ def rings(monkeypatch: pytest.MonkeyPatch) -> Rings:
     """Note which leases are told of news."""
     told: Rings = []
 
-    def tell(cluster: Cluster, orders: dict[str, tuple[str, str]], *, now: datetime) -> int:
+    def tell(cluster: Cluster, orders: dict[str, tuple[str, str]], *, now: datetime, robbed: object) -> int:
         told.extend(orders.values())
         return len(orders)
 

@@ -149,9 +149,11 @@ def test_links_are_worked_out_once_and_again_when_a_card_says_otherwise(life: Li
     keeper = Keeper()
     with keeper.up_to_date() as stock:
         (node,) = stock.by_node
-        known = stock.links([node])[node]
-        assert stock.links([node])[node] is known
+        known = stock.links[node]
+        assert stock.links[node] is known
         assert known.most(known.cards, Link.BRIDGE) == 2
+        assert (dict(stock.links), len(stock.links)) == ({node: known}, 1)
+        assert "nod_unheard_of" not in stock.links
     Gpu.objects.update(fabric="0")
     with keeper.up_to_date() as stock:
-        assert stock.links([node])[node].most(known.cards, Link.BRIDGE) == 8
+        assert stock.links[node].most(known.cards, Link.BRIDGE) == 8

@@ -254,8 +254,8 @@ def _dra(s: Snapshot) -> Answer:
     if s.unpublished:
         lacking = sorted({profile for profiles in s.unpublished.values() for profile in profiles})
         return warn(
-            f"{names(s.unpublished)} publish no {names(lacking)}, which is sold of their cards",
-            "Update NVIDIA's DRA driver, or retire these offerings: a lease of one waits 45 s at each such node.",
+            f"{names(s.unpublished)} publish no {names(lacking)}, which their cards could be cut into",
+            "It is not sold there. Update NVIDIA's DRA driver if it should be.",
         )
     return ok(f"cards of {len(nodes)} nodes are published")
 

@@ -102,7 +102,7 @@ class Snapshot:
     slices: Sequence[ResourceSlice] | Unseen = NOT_ASKED
     unpublished: Mapping[str, Sequence[str]] = field(
         default_factory=dict
-    )  # what is sold of a node's cards though they do not publish it
+    )  # what a node's cards could be cut into though they do not publish it
     pods: Sequence[AskingPod] | Unseen = NOT_ASKED  # that ask for cards
     installed: Mapping[str, bool | Unseen | None] = field(
         default_factory=dict

@@ -102,7 +102,7 @@ def take(
         "installed": {ref: each.result() for ref, each in wanted.items()},
         "accounted": known.orders,
     }
-    parts["found"] = _found(driver, parts["nodes"], parts["slices"])
+    parts["found"] = _found(driver, parts["nodes"], parts["slices"], parts["device_classes"])
     if isinstance(driver, DraDriver) and not isinstance(parts["slices"], Unseen):
         parts["unpublished"] = unpublished(parts["slices"], driver.models)
     parts["policies_refuse"] = _tried(_policies_refuse(api, parts["namespaces"]))
@@ -267,10 +267,16 @@ def covers(there: Any, wanted: Any) -> bool:
     return bool(there == wanted)
 
 
-def _found(driver: SliceDriver, nodes: list[Node] | Unseen, slices: list[ResourceSlice] | Unseen) -> Any:
+def _found(
+    driver: SliceDriver,
+    nodes: list[Node] | Unseen,
+    slices: list[ResourceSlice] | Unseen,
+    classes: list[Thing] | Unseen,
+) -> Any:
     if isinstance(nodes, Unseen):
         return nodes
-    return slices if isinstance(slices, Unseen) else driver.inventory(nodes, slices)
+    known = None if isinstance(classes, Unseen) else {each["metadata"]["name"] for each in classes}
+    return slices if isinstance(slices, Unseen) else driver.inventory(nodes, slices, known)
 
 
 def _namespace_at(level: str) -> Manifest:

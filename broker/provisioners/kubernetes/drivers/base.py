@@ -1,6 +1,6 @@
 """What every way of handing out slices promises. Drivers are pure: no network, no clock, no Django."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Protocol
 
@@ -32,6 +32,10 @@ class SliceDriver(Protocol):
     schedulers: tuple[str, ...]  # that its pods may name
     uncut: ClassVar[frozenset[Isolation]]  # as what a card is sold that is cut for each lease
 
+    @property
+    def by_claims(self) -> bool:
+        """Tell whether leases hold their devices by claims that we write."""
+
     def wants(self, lease: LeaseSpec, node: str) -> Wants:
         """Say what the pod on a node asks for, or raise Unfit."""
 
@@ -44,8 +48,10 @@ class SliceDriver(Protocol):
     def cluster_objects(self) -> list[Manifest]:
         """Return what an administrator installs once for it."""
 
-    def inventory(self, nodes: Sequence[Node], slices: Sequence[ResourceSlice]) -> list[NodeFound]:
-        """Read what the cluster has to sell."""
+    def inventory(
+        self, nodes: Sequence[Node], slices: Sequence[ResourceSlice], classes: Collection[str] | None = None
+    ) -> list[NodeFound]:
+        """Read what the cluster has to sell. `classes` are its DeviceClasses by name; None: nobody knows them."""
 
 
 def profiles_of(models: Iterable[GpuModelSpec]) -> tuple[str, ...]:

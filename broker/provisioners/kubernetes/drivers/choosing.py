@@ -64,6 +64,14 @@ def sold_uncut(driver: str) -> frozenset[Isolation]:
     return uncut
 
 
+def leaves_cut(driver: str) -> bool:
+    """Tell whether a slice that was cut for a lease is still there when that has gone, as in a simulated cluster.
+
+    DRA's driver destroys it; of the others, one sells only what is cut in advance, and one cuts nothing.
+    """
+    return driver not in DRIVERS
+
+
 def picks_cards(driver: str, options: Mapping[str, Any]) -> bool:
     """Tell whether the cluster picks the card of a slice by itself, so that nobody else could say which."""
     return driver == "dra" and bool(options.get("extended"))

@@ -1,7 +1,7 @@
 """Slices as extended resources of NVIDIA's device plugin: whole cards, MIG, and replicas by time-slicing or MPS."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -43,6 +43,10 @@ class DevicePluginDriver:
     schedulers: tuple[str, ...] = ()
     uncut: ClassVar[frozenset[Isolation]] = frozenset()  # every card that it gives is cut, or whole
 
+    @property
+    def by_claims(self) -> bool:
+        return False
+
     def wants(self, lease: LeaseSpec, node: str) -> Wants:
         asked = Counter(_asked(lease.offering.isolation, place) for place in lease.slices_on(node))
         if lease.offering.isolation in gfd.SHARED_AS.values() and asked.total() > 1:
@@ -66,7 +70,9 @@ class DevicePluginDriver:
     def cluster_objects(self) -> list[Manifest]:
         return []
 
-    def inventory(self, nodes: Sequence[Node], slices: Sequence[ResourceSlice]) -> list[NodeFound]:
+    def inventory(
+        self, nodes: Sequence[Node], slices: Sequence[ResourceSlice], classes: Collection[str] | None = None
+    ) -> list[NodeFound]:
         found = ((node, gfd.read(node.metadata.labels)) for node in nodes)
         return [
             linked(self._node(node, labels), gfd.fabric(node.metadata.labels))

@@ -1,6 +1,6 @@
 """Slices as virtual GPUs of HAMi. Rendered and held to golden files; not yet run against its scheduler."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -39,6 +39,10 @@ class HamiDriver:
     schedulers: tuple[str, ...] = (SCHEDULER,)
     uncut: ClassVar[frozenset[Isolation]] = frozenset({Isolation.DEVICE, Isolation.HARDWARE, Isolation.SOFT})
 
+    @property
+    def by_claims(self) -> bool:
+        return False
+
     def wants(self, lease: LeaseSpec, node: str) -> Wants:
         places = lease.slices_on(node)
         cards = sorted({place.card_uuid for place in places})
@@ -58,7 +62,9 @@ class HamiDriver:
     def cluster_objects(self) -> list[Manifest]:
         return []
 
-    def inventory(self, nodes: Sequence[Node], slices: Sequence[ResourceSlice]) -> list[NodeFound]:
+    def inventory(
+        self, nodes: Sequence[Node], slices: Sequence[ResourceSlice], classes: Collection[str] | None = None
+    ) -> list[NodeFound]:
         return [self._node(node) for node in nodes if gfd.read(node.metadata.labels)]
 
     def _node(self, node: Node) -> NodeFound:

@@ -40,7 +40,9 @@ class Use:
 BROKER = (
     Use("", "namespaces", (*APPLY, "get", "list"), "one for each project; whether it is ours, and ending"),
     Use("", "limitranges", APPLY, "what a container gets that asks for nothing"),
-    Use("", "resourcequotas", (*APPLY, "list"), "a project's ceilings, and whether they count"),
+    Use(
+        "", "resourcequotas", (*APPLY, "list", "watch"), "a project's ceilings; whether somebody changed them"
+    ),
     Use("", "serviceaccounts", APPLY, "the account without rights that pods run under"),
     Use("", "configmaps", (*APPLY, *FOLLOW, "delete"), "anchors: deleting one takes its lease down"),
     Use("", "secrets", APPLY, "keys of a lease: never listed; by name a patch tells what it holds"),
@@ -56,7 +58,8 @@ BROKER = (
     Use("gateway.networking.k8s.io", "httproutes", APPLY, "how people come in where there is a gateway"),
     Use("networking.k8s.io", "ingresses", APPLY, "how people come in where there is none"),
     Use("networking.k8s.io", "networkpolicies", APPLY, "the walls around a project"),
-    Use("resource.k8s.io", "resourceclaims", (*APPLY, "get"), "slices by DRA"),
+    Use("resource.k8s.io", "deviceclasses", ("list", "watch"), "which slices can be asked for by DRA"),
+    Use("resource.k8s.io", "resourceclaims", (*APPLY, *FOLLOW), "slices by DRA, and what they were given"),
     Use("resource.k8s.io", "resourceslices", ("list", "watch"), "what there is to sell by DRA"),
 )
 REAPER = (Use("", "configmaps", ("delete", "list"), "anchors that nobody pays for any longer"),)
@@ -75,7 +78,7 @@ DOCTOR = (
     Use("networking.k8s.io", "ingressclasses", ("list",), "how people may come in"),
     Use("nvidia.com", "clusterpolicies", ("list",), "how NVIDIA's operator is set up"),
     Use("nvidia.com", "gpuclusters", ("list",), "how NVIDIA's operator is set up"),
-    Use("resource.k8s.io", "deviceclasses", ("get", "list"), "which slices have a class"),
+    Use("resource.k8s.io", "deviceclasses", ("get",), "whether ours are current"),
     Use("scheduling.k8s.io", "priorityclasses", ("get",), "whether ours are current"),
     Use("storage.k8s.io", "storageclasses", ("list",), "where volumes come from"),
 )

@@ -5,7 +5,8 @@ import pytest
 from broker.domain.geometry import EMPTY, Geometry, Held
 from broker.domain.placement.engines import Engine
 from broker.domain.placement.gangs import gang_of
-from broker.domain.placement.pool import CardView, PoolIndex, Seat
+from broker.domain.placement.pool import CardView, PoolIndex
+from broker.domain.placement.seats import Seat
 from broker.domain.profiles import Placement, Profile
 from tests.broker.domain.fleet import FOUR, H100, ONE, SEVEN, THREE, TWO
 

@@ -4,7 +4,8 @@ import pytest
 
 from broker.domain.geometry import EMPTY, Geometry, Held
 from broker.domain.placement.gangs import choose_gang, gang_of
-from broker.domain.placement.pool import CardView, PoolIndex, Seat
+from broker.domain.placement.pool import CardView, PoolIndex
+from broker.domain.placement.seats import Seat
 from broker.domain.placement.topology import Link, Topology
 from broker.domain.profiles import Placement, Profile, shares
 from broker.domain.states import Isolation

@@ -6,7 +6,9 @@ from hypothesis import strategies as st
 
 from broker.domain.geometry import EMPTY, Geometry, Held
 from broker.domain.placement import lowest
-from broker.domain.placement.pool import CardView, PoolIndex, Seat
+from broker.domain.placement.pool import CardView, PoolIndex
+from broker.domain.placement.seats import Seat
+from broker.domain.placement.warmth import COLD
 from broker.domain.profiles import Placement, Profile, shares
 from broker.domain.states import Isolation
 from tests.broker.domain.fleet import FOUR, H100, ONE, SEVEN, THREE, TWO
@@ -115,7 +117,9 @@ def test_a_pool_that_has_lived_long_chooses_what_a_new_one_does(spare: int) -> N
                 held = [each for each in held if each not in on_it]
             elif act == 0 or gpu not in cards:
                 if gpu not in cards:
-                    pool.add(CardView(gpu, f"n{chance.randrange(4)}", EMPTY, chance.choice(LAYOUTS)))
+                    layout = chance.choice(LAYOUTS)
+                    warm = chance.choice([None, COLD]) if layout is None else None
+                    pool.add(CardView(gpu, f"n{chance.randrange(4)}", EMPTY, layout, warm))
                     cards.add(gpu)
             elif act == 1 and on_it:
                 pool.release(*on_it[0])

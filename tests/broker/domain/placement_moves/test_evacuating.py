@@ -91,3 +91,24 @@ def test_the_steps_of_an_evacuation_can_be_taken_in_their_order(data: st.DataObj
         twin.hold(card, member)
     assert drawn(twin) == drawn(cards)
     assert len({card // 3 for card in found.cards}) == 1
+
+
+def test_a_gang_takes_only_cards_that_are_near_to_each_other() -> None:
+    def paired(cards: tuple[int, ...]) -> bool:
+        return {card // 2 for card in cards} in ({0}, {1}, {2}, {3})
+
+    cards = fleet("1@0", "7@0!", "2@0", "2@0", "7@0!", "7@0!", "2@0 1@2!", "", per_node=4)
+    found = evacuate(cards, gang(2), near=paired, opening=True)
+    assert found is not None
+    assert found.cards == (2, 3)
+    assert evacuate(fleet("", "7@0!", "", "7@0!", per_node=4), gang(2), near=paired) is None
+
+
+def test_where_there_is_no_other_room_an_empty_card_is_opened_if_it_may_be() -> None:
+    def again() -> Sequence[str]:
+        return ("3@0", "", "7@0!", "")
+
+    assert evacuate(fleet(*again(), per_node=2), gang(2)) is None
+    found = evacuate(fleet(*again(), per_node=2), gang(2), opening=True)
+    assert found is not None
+    assert [(step.card, step.to_card) for step in found.steps] == [(0, 3)]

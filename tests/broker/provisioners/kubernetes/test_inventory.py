@@ -12,7 +12,7 @@ from broker.domain.states import Isolation
 from broker.provisioners.kubernetes.drivers import gfd
 from broker.provisioners.kubernetes.drivers.cutting import cuts_of
 from broker.provisioners.kubernetes.drivers.device_plugin import DevicePluginDriver
-from broker.provisioners.kubernetes.drivers.dra import DraDriver, unpublished
+from broker.provisioners.kubernetes.drivers.dra import DraDriver, class_of, unpublished
 from broker.provisioners.kubernetes.drivers.hami import REGISTER, HamiDriver
 from broker.provisioners.kubernetes.inventory import Cut, NodeFound
 from broker.provisioners.kubernetes.objects import Node, ResourceSlice
@@ -298,6 +298,66 @@ def test_cards_that_dra_publishes_are_known_by_their_uuid() -> None:
         ("GPU-b", "A100-80GB", Isolation.HARDWARE, False),
     ]
     assert "Tesla-T4" in found.problems[0]
+
+
+def part(card: str, profile: str, *units: int, domain: str = "") -> dict[str, Any]:
+    """Return one slice that a card could become, as NVIDIA's driver writes it: with every unit it lies on."""
+    told = device(f"{card}-{profile}-{units}", "10Gi", type="mig", parentUUID=card, profile=profile)
+    told["capacity"] |= {f"{domain}memorySlice{unit}": {"value": "1"} for unit in units}
+    return told
+
+
+CARD = device("gpu-0", "81559Mi", type="gpu", uuid="GPU-a", productName="NVIDIA H100 80GB HBM3")
+
+
+def told(
+    *parts: dict[str, Any], extended: bool = False, classes: set[str] | None = None
+) -> dict[str, list[int]] | None:
+    """Return what is kept of an H100 that publishes these."""
+    (found,) = DraDriver(MODELS, extended).inventory([node({})], [published(CARD, *parts)], classes)
+    (card,) = found.cards
+    assert not card.cuts
+    return card.published.starts() if card.published else None
+
+
+def test_a_card_is_sold_as_what_a_claim_would_find_on_it() -> None:
+    parts = [
+        part("GPU-a", "1g.10gb", 0),
+        part("GPU-a", "1g.10gb", 6, domain="gpu.nvidia.com/"),
+        part("GPU-a", "3g.40gb", 4, 5, 6, 7),
+        part("GPU-a", "2g.20gb", 1, 2),  # no card of this model has it there
+        part("GPU-a", "9g.90gb", 0),
+        part("GPU-b", "7g.80gb", *range(8)),
+    ]
+    assert told(*parts) == {"1g.10gb": [0, 6], "3g.40gb": [4], "card": [0]}
+    # One that tells no unit nobody could ask for by its place; a scheduler that picks takes any.
+    placeless = part("GPU-a", "2g.20gb")
+    assert told(*parts[:1], placeless) == {"1g.10gb": [0], "card": [0]}
+    assert told(*parts[:1], placeless, extended=True) == {"1g.10gb": [0], "2g.20gb": [0, 2, 4], "card": [0]}
+
+
+def everything() -> list[dict[str, Any]]:
+    return [
+        part("GPU-a", each.name, *range(place.start, place.end))
+        for each in H100.sold_as(Isolation.HARDWARE)
+        for place in each.placements
+    ]
+
+
+def test_a_card_that_publishes_all_its_model_can_have_is_none_of_its_own_kind() -> None:
+    assert told(*everything()) is None
+    lacks = everything()[-1]["attributes"]["profile"]["string"]
+    assert lacks not in (told(*everything()[:-1]) or {lacks: []})
+
+
+def test_what_has_no_device_class_cannot_be_asked_for() -> None:
+    classes = {"gpu.nvidia.com", class_of("1g.10gb")}
+    assert told(*everything(), classes=classes) == {"1g.10gb": [*range(7)], "card": [0]}
+    assert told(*everything(), classes=classes - {"gpu.nvidia.com"}) == {"1g.10gb": [*range(7)]}
+    assert told(*everything(), classes=set()) == {}
+    (found,) = DraDriver(MODELS).inventory([node({})], [published(CARD)], set())
+    assert found.cards == ()
+    assert "no DeviceClass gpu.nvidia.com" in found.problems[0]
 
 
 def test_what_a_card_could_be_cut_into_and_does_not_publish_is_named_by_its_node() -> None:

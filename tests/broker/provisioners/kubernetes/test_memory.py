@@ -1,11 +1,12 @@
 """What is asked of a cluster while its agent is fresh: nothing that the agent saw, and always whether it is gone."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from broker.models import Cluster, ClusterObject
+from broker.models import Cluster, ClusterObject, ClusterWatch
 from broker.provisioners.base import Order, Remains, Seen, Slice, Unanswered, order_name
 from broker.provisioners.kubernetes import labels, names
 from broker.provisioners.kubernetes.cluster import Way
@@ -121,6 +122,27 @@ def test_what_the_agent_sees_run_is_asked_of_nobody(cluster: Cluster, serve: Ser
         seen = look(order(), now=NOW + timedelta(seconds=10))
         assert (seen.seen, seen.last_seen) == (Seen.READY, NOW)  # proven up to the last pulse, no later
     assert scene.wire.asked == []
+
+
+@pytest.mark.parametrize(("quiet_s", "proven_s"), [(5, 0), (70, 0), (71, 71)])
+def test_a_watch_of_pods_that_has_stalled_proves_nothing_after_its_last_word(
+    cluster: Cluster, serve: Serve, quiet_s: int, proven_s: int
+) -> None:
+    scene, heard = Scene(cluster, serve()), NOW - timedelta(seconds=quiet_s)
+    scene.runs()
+    ClusterWatch.objects.create(cluster=cluster, kind="Pod", version=5, synced_at=heard, heard_at=heard)
+    seen = scene.provisioner.observe(order(), now=NOW + timedelta(seconds=3))
+    assert (seen.seen, seen.last_seen) == (Seen.READY, NOW - timedelta(seconds=proven_s))
+
+
+def test_what_is_doubted_is_asked_of_the_cluster_whatever_is_remembered(
+    cluster: Cluster, serve: Serve
+) -> None:
+    scene = Scene(cluster, serve(refused(404, "not found"), NOTHING))
+    scene.runs()
+    seen = scene.provisioner.observe(replace(order(), doubted=True), now=NOW)
+    assert seen.seen is Seen.GONE
+    assert scene.verbs[0] == "GET"
 
 
 def test_making_a_lease_reads_nothing_back(cluster: Cluster, serve: Serve) -> None:

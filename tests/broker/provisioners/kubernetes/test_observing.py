@@ -343,6 +343,58 @@ def test_a_pod_of_which_nobody_knows_when_it_ended_leaves_it_to_its_anchor() -> 
 FORCED = {**DELETED, "deletionGracePeriodSeconds": 0}
 
 
+def proven_until(*pods: Pod, ranks: int = 1) -> datetime | None:
+    return observe(pods, ranks=ranks, now=LATE).proven_until
+
+
+def test_what_is_over_proves_nothing_after_its_end_whoever_saw_it_run_later() -> None:
+    dead = pod("Failed", containerStatuses=KILLED, **FORCED)
+    assert proven_until(dead) == ENDED
+    assert proven_until(dead, pod("Pending", age=70, node="")) == ENDED
+    assert proven_until(RUNS) is None
+    assert proven_until(pod("Running", containerStatuses=container(running={"startedAt": STARTED}))) is None
+
+
+def test_what_still_shuts_down_may_run_on() -> None:
+    runs = container(running={"startedAt": STARTED})
+    dying = pod("Running", containerStatuses=runs, **DELETED)
+    assert proven_until(dying) is None
+    assert proven_until(dying, pod("Pending", age=70, node="")) is None
+
+
+def test_what_waits_to_begin_proves_that_nothing_ran_since_it_was_made() -> None:
+    assert proven_until(pod("Pending", age=70, node="")) == MADE + timedelta(seconds=70)
+    never = pod("Pending", node="", **FORCED)
+    assert proven_until(never) == MADE
+    assert proven_until(never, pod("Pending", age=70, node="")) == MADE + timedelta(seconds=70)
+
+
+def test_a_pod_whose_node_forgot_that_it_ran_did_so_until_it_was_ready_no_more() -> None:
+    since = {"type": "Ready", "status": "False", "lastTransitionTime": ENDED}
+    assert proven_until(pod("Pending", conditions=[since])) == ENDED
+
+
+def test_a_gang_is_not_whole_since_the_first_of_its_ranks_ended() -> None:
+    dead = pod("Failed", containerStatuses=KILLED, **FORCED)
+    made_later = pod("Pending", rank=1, age=70, node="")
+    assert proven_until(dead, made_later, ranks=2) == ENDED
+    runs = pod("Running", rank=1, conditions=[READY])
+    assert proven_until(dead, runs, ranks=2) == ENDED
+    done = pod("Succeeded", restarts="Never", containerStatuses=container(terminated=OVER))
+    assert proven_until(done, runs, ranks=2) is None
+    evicted = pod("Failed", reason="Evicted", rank=1, containerStatuses=container(terminated=OVER))
+    early = container(terminated={**OVER, "finishedAt": STARTED})
+    gone = pod("Failed", reason="Evicted", rank=2, containerStatuses=early)
+    seen = observe([evicted, gone], ranks=3, now=LATE)
+    assert (seen.last_seen, seen.proven_until) == (STARTED, STARTED)
+
+
+def test_a_pod_that_is_told_to_go_was_so_when_that_was_said_and_not_when_its_time_is_up() -> None:
+    taken = {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}
+    dying = pod("Running", conditions=[READY, taken], **DELETED, deletionGracePeriodSeconds=30)
+    assert observe([dying], ranks=1, now=LATE).last_seen == ENDED
+
+
 def test_a_pod_that_was_taken_away_before_it_ran_is_let_go_and_made_again() -> None:
     for restarts in ("Always", "Never"):
         waits = pod("Pending", restarts=restarts, node="", **FORCED)

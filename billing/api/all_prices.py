@@ -1,0 +1,171 @@
+"""Prices as operators set them: the next one, what it would have come to last month, and where one is missing."""
+
+from datetime import datetime
+from typing import Any
+
+from django.conf import settings
+from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_serializer
+from rest_framework import serializers
+from rest_framework.exceptions import ValidationError
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from billing.api.all_money import PriceSeenOut
+from billing.api.amounts import MoneyOut, exact, hourly, money
+from billing.models import PriceVersion
+from billing.services import gaps, prices, repricing
+from billing.services.repricing import Effect, Preview
+from broker.api.serializers import Whole
+from broker.models import Offering
+from tenants.api.fields import Strict
+from tenants.api.operators import AllTenants, whole
+from tenants.api.views import shape
+from tenants.services import walls
+
+
+class PriceWanted(Strict):
+    """A price of an hour of one, as a decimal such as `3.79`, and from when on it holds; left out: at once."""
+
+    per_hour = serializers.CharField(max_length=40)
+    currency = serializers.CharField(max_length=3, default=settings.CURRENCY)
+    since = serializers.DateTimeField(allow_null=True, default=None)
+
+
+class EffectOut(serializers.Serializer[Any]):
+    """One tenant's month at another price; `kept` is of both, for quotes had fixed it."""
+
+    tenant = serializers.CharField()
+    name = serializers.CharField()
+    leases = serializers.IntegerField()
+    unit_seconds = serializers.IntegerField()
+    was = MoneyOut()
+    would_be = MoneyOut()
+    kept = MoneyOut()
+
+
+class PreviewOut(serializers.Serializer[Any]):
+    """What the last whole month (UTC) was charged, and what it would have been at this price."""
+
+    offering = serializers.CharField()
+    per_hour = MoneyOut()
+    since = serializers.DateTimeField()
+    until = serializers.DateTimeField()
+    was = MoneyOut()
+    would_be = MoneyOut()
+    kept = MoneyOut()
+    items = EffectOut(many=True)
+
+
+class GapOut(serializers.Serializer[Any]):
+    """A stretch of use with unit-seconds that no price covers: nothing of its tenant is charged until one does."""
+
+    tenant = serializers.CharField()
+    tenant_name = serializers.CharField()
+    lease = serializers.CharField()
+    seq = serializers.IntegerField()
+    offering = serializers.CharField()
+    offering_label = serializers.CharField(source="label")
+    currency = serializers.CharField()
+    since = serializers.DateTimeField()
+    until = serializers.DateTimeField()
+    unit_seconds = serializers.IntegerField()
+
+
+@extend_schema_serializer(many=False)
+class Gaps(Whole):
+    items = GapOut(many=True)
+
+
+class OpsNextPrices(AllTenants):
+    """The price of an offering from some moment on."""
+
+    serializer_class, rows, visit = PriceSeenOut, Offering, "prices"
+
+    @extend_schema(
+        request=PriceWanted,
+        responses={200: PriceSeenOut},
+        description="Let a price hold from a moment on, in UTC unless it names its offset, until the next one that is"
+        " scheduled. What has a price and may have been charged or quoted keeps it. Repeating it changes nothing.",
+    )
+    def update(self, request: Request, pk: str) -> Response:
+        """Publish it, or return it where it stands already."""
+        offering, wanted = self.get_object(), shape(PriceWanted, request)
+        nano, currency = prices.nano_of(wanted["per_hour"]), wanted["currency"]
+        since: datetime = wanted["since"] or self.now
+        version = prices.standing(offering, currency=currency, nano_per_hour=nano, since=since)
+        if version is None:
+            version = prices.publish(
+                offering=offering,
+                currency=currency,
+                nano_per_hour=nano,
+                since=since,
+                actor=self.actor,
+                now=self.now,
+            )
+        return Response(PriceSeenOut(PriceVersion.objects.get(pk=version.pk)).data)
+
+
+class OpsPreviews(AllTenants):
+    """Last month at another price."""
+
+    serializer_class, rows, visit = PreviewOut, Offering, "prices"
+    pagination_class, filter_backends = None, []
+
+    @extend_schema(
+        operation_id="ops_offerings_preview",
+        responses=PreviewOut,
+        parameters=[
+            OpenApiParameter("per_hour", str, description="A decimal such as 3.79; else the present price."),
+            OpenApiParameter("currency", str, description="Else the installation's own."),
+        ],
+    )
+    def retrieve(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """Charge last month's real use of an offering at this price. Nothing is written."""
+        asked = request.query_params
+        if odd := set(asked) - {"per_hour", "currency"}:
+            raise ValidationError({name: "No such parameter here." for name in odd})
+        currency, text = asked.get("currency", settings.CURRENCY), asked.get("per_hour", "")
+        with walls.as_staff():
+            offering: Offering = self.get_object()
+            known = prices.at(self.now, currency=currency, offerings=[offering.pk]).get(offering.pk)
+            present = known.nano_per_hour if known else 0
+            nano = prices.nano_of(text) if text else present
+            found = repricing.preview(offering, currency=currency, nano_per_hour=nano, now=self.now)
+        return Response(_shown(found))
+
+
+class OpsGaps(AllTenants):
+    """Use without a price."""
+
+    serializer_class, visit, pagination_class, filter_backends = GapOut, "prices", None, []
+
+    @extend_schema(operation_id="ops_price_gaps_list", responses=Gaps)
+    def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """Return what cannot be charged yet, of all tenants."""
+        with walls.as_staff():
+            return whole(GapOut(gaps.unpriced(now=self.now), many=True).data)
+
+
+def _shown(found: Preview) -> dict[str, Any]:
+    return {
+        "offering": found.offering.pk,
+        "per_hour": hourly(found.nano_per_hour, found.currency),
+        "since": found.month.start,
+        "until": found.month.end,
+        "was": money(found.was_minor, found.currency),
+        "would_be": money(found.would_be_minor, found.currency),
+        "kept": money(found.kept_minor, found.currency),
+        "items": [_effect(effect, found.currency) for effect in found.effects],
+    }
+
+
+def _effect(effect: Effect, currency: str) -> dict[str, Any]:
+    return {
+        "tenant": effect.tenant,
+        "name": effect.name,
+        "leases": effect.leases,
+        "unit_seconds": effect.unit_seconds,
+        "was": exact(effect.was, currency),
+        "would_be": exact(effect.would_be, currency),
+        "kept": exact(effect.kept, currency),
+    }

@@ -1,0 +1,272 @@
+"""The bundle of an invoice: everything that it follows from, as JSON that a program of somebody else can check.
+
+It holds facts alone: what each lease did and when, prices, months, and the invoice's lines; not one of our charges,
+for whoever checks works them out anew. It names nobody and nothing, because names may change and an invoice does not:
+a final one has the same bytes for ever. How it is read is told by `billing/verify/verify.py`.
+"""
+
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
+
+from django.db import connection
+
+from billing.domain.money import exponent_of
+from billing.domain.periods import month_of
+from billing.models import BillingPeriod, Invoice, InvoiceLine, InvoiceStatus, PriceVersion, Quote
+from billing.services.statements import statement
+from tenants.services.refusals import Refused
+from tenants.services.walls import as_tenant
+
+FORMAT, VERSION = "gpubroker-invoice", 1
+AT_ONCE = 1000  # leases in one statement
+TRIES = 3
+
+Key = tuple[str, str, int]  # project, offering, price version: what makes a line
+Part = dict[str, int | str]
+
+
+class DraftMoves(Refused):
+    code, status, title = "draft-moves", 409, "This draft is being brought up to date"
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """What a bundle will hold; the lives of its leases are read while it is written."""
+
+    tenant_id: str
+    head: dict[str, Any]
+    months: list[dict[str, Any]]
+    prices: list[dict[str, Any]]
+    lines: list[dict[str, Any]]
+    leases: list[tuple[str, int]]  # by id, each with the last of its stretches that is charged here
+    late: dict[str, list[Part]]
+
+    def __iter__(self) -> Iterator[bytes]:
+        """Yield its bytes. No transaction is open in between, however slowly they are taken."""
+        seal = hashlib.sha256()
+        for text in self._body():
+            part = text.encode()
+            seal.update(part)
+            yield part
+        yield f'"sha256":"{seal.hexdigest()}"}}\n'.encode()
+
+    def whole(self, *, most: int) -> bytes | None:
+        """Return all of it, or None when that is more than so many bytes."""
+        held = bytearray()
+        for part in self:
+            held += part
+            if len(held) > most:
+                return None
+        return bytes(held)
+
+    def _body(self) -> Iterator[str]:
+        yield f'{{"format":"{FORMAT}","version":{VERSION},\n"invoice":{_json(self.head)},\n'
+        for name, rows in (("months", self.months), ("prices", self.prices), ("lines", self.lines)):
+            yield f'"{name}":[{",".join(f"{chr(10)}{_json(row)}" for row in rows)}],\n'
+        yield '"leases":['
+        for at in range(0, len(self.leases), AT_ONCE):
+            lives = self._lives(self.leases[at : at + AT_ONCE])
+            yield ("," if at else "") + ",".join(f"\n{_json(life)}" for life in lives)
+        yield "],\n"
+
+    def _lives(self, some: list[tuple[str, int]]) -> list[dict[str, Any]]:
+        asked: dict[str, Any] = {"leases": [lease for lease, _ in some], "lasts": [last for _, last in some]}
+        with as_tenant(self.tenant_id), connection.cursor() as cursor:
+            cursor.execute(statement("bundle_steps"), asked)
+            rows = cursor.fetchall()
+            quotes = {quote.lease_id: quote for quote in Quote.objects.filter(lease__in=asked["leases"])}
+        steps = {lease: [_step(row) for row in life] for lease, life in groupby(rows, itemgetter(0))}
+        return [
+            {
+                "id": lease,
+                "promised": _promise(quotes[lease]) if lease in quotes else None,
+                "late": self.late.get(lease, []),
+                "steps": steps[lease],
+            }
+            for lease, _ in some
+        ]
+
+
+def file_name(invoice: Invoice) -> str:
+    """Return what the file is called: invoice-2026-10-0001.json."""
+    return f"invoice-{invoice if invoice.number else f'{invoice.period.label}-draft'}.json"
+
+
+def bundle(invoice: Invoice) -> Bundle:
+    """Gather what an invoice follows from. Runs behind the tenant's wall.
+
+    Raises DraftMoves while a draft is behind its own charges, which is mended within seconds.
+    """
+    for _ in range(TRIES):
+        invoice.refresh_from_db(fields=["status", "total"])
+        lines = list(InvoiceLine.objects.filter(invoice=invoice).order_by("n"))
+        charged = _charged(invoice)
+        if invoice.status != InvoiceStatus.DRAFT or _settled(invoice, lines, charged):
+            return _gathered(invoice, lines, charged)
+    raise DraftMoves(
+        "What was charged last is not on its lines yet.",
+        fix="Ask again in a minute; a final invoice never moves.",
+    )
+
+
+@dataclass(slots=True)
+class Charged:
+    """What charges come to: each lease's last stretch among them, and the sums of every line."""
+
+    last: dict[str, int]
+    sums: dict[Key, tuple[int, int, int]]  # leases, unit-seconds, exact amount
+    promised: set[int] = field(default_factory=set)  # price versions that quotes of these leases are of
+
+
+def _charged(invoice: Invoice) -> Charged:
+    """Read it in one statement, so that it is of one moment."""
+    last, promised = dict[str, int](), set[int]()
+    sums: defaultdict[Key, tuple[int, int, int]] = defaultdict(lambda: (0, 0, 0))
+    with connection.cursor() as cursor:
+        cursor.execute(statement("bundle_leases"), {"period": invoice.period_id})
+        for lease, seq, project, offering, price, unit_seconds, exact_num, kept in cursor.fetchall():
+            last[lease] = max(last.get(lease, 0), seq)
+            leases, seconds, exact = sums[project, offering, price]
+            sums[project, offering, price] = leases + 1, seconds + unit_seconds, exact + int(exact_num)
+            promised |= {kept} if kept else set()
+    return Charged(last, dict(sums), promised)
+
+
+def _settled(invoice: Invoice, lines: list[InvoiceLine], charged: Charged) -> bool:
+    """Tell whether a draft's lines and total are those of its charges."""
+    said = {_key(line): (line.leases, line.unit_seconds, int(line.exact_num)) for line in lines}
+    return said == charged.sums and invoice.total == sum(line.minor for line in lines)
+
+
+def _key(line: InvoiceLine) -> Key:
+    return line.project_id, line.offering_id, line.price_version_id
+
+
+def _gathered(invoice: Invoice, lines: list[InvoiceLine], charged: Charged) -> Bundle:
+    late = defaultdict[str, list[tuple[int, int]]](list)
+    with connection.cursor() as cursor:
+        cursor.execute(statement("bundle_late"), {"period": invoice.period_id})
+        for lease, seq, period in cursor.fetchall():
+            if seq <= charged.last.get(lease, -1):  # else it was charged after those were read
+                late[lease].append((seq, period))
+    wanted = {invoice.period_id, *(period for parts in late.values() for _, period in parts)}
+    months = list(BillingPeriod.objects.filter(pk__in=wanted).order_by("span"))
+    labels = {month.pk: month.label for month in months}
+    end = max(month.span.upper for month in months)
+    priced = {line.price_version_id for line in lines} | charged.promised
+    versions = PriceVersion.objects.filter(pk__in=priced).order_by("pk")
+    return Bundle(
+        tenant_id=invoice.tenant_id,
+        head={
+            "id": invoice.pk,
+            "tenant": invoice.tenant_id,
+            "number": str(invoice) if invoice.number else None,
+            "month": labels[invoice.period_id],
+            "currency": invoice.currency,
+            "decimals": exponent_of(invoice.currency),
+            "total": invoice.total,
+        },
+        months=[_month(month) for month in months],
+        prices=[_price(version, end) for version in versions],
+        lines=[_line(line) for line in lines],
+        leases=sorted(charged.last.items()),
+        late={
+            lease: [{"seq": seq, "month": labels[period]} for seq, period in sorted(parts)]
+            for lease, parts in late.items()
+        },
+    )
+
+
+def _month(month: BillingPeriod) -> dict[str, Any]:
+    """Tell a month, and by which zone each of its borders was drawn: a tenant may have moved in between."""
+    around = BillingPeriod.objects.filter(tenant_id=month.tenant_id)
+    zones = []
+    for border, neighbour in (
+        (month.span.lower, {"span__endswith": month.span.lower}),
+        (month.span.upper, {"span__startswith": month.span.upper}),
+    ):
+        zone = month.time_zone
+        if not _begins(border, zone):
+            beside = around.filter(**neighbour).values_list("time_zone", flat=True).first()
+            zone = beside if beside and _begins(border, beside) else zone
+        zones.append(zone)
+    return {
+        "label": month.label,
+        "start": _moment(month.span.lower),
+        "end": _moment(month.span.upper),
+        "start_zone": zones[0],
+        "end_zone": zones[1],
+    }
+
+
+def _begins(border: datetime, zone: str) -> bool:
+    return month_of(zone, border.astimezone(UTC)).start == border
+
+
+def _price(version: PriceVersion, end: datetime) -> dict[str, Any]:
+    """Tell a price; when it ends beyond these months is left out, for it may be decided later."""
+    until = version.valid.upper
+    return {
+        "id": version.pk,
+        "offering": version.offering_id,
+        "nano_per_hour": str(version.nano_per_hour),
+        "since": _moment(version.valid.lower),
+        "until": _moment(until) if until and until < end else None,
+    }
+
+
+def _promise(quote: Quote) -> dict[str, Any]:
+    """Tell all that a lease was promised, for its price is no longer that of the list."""
+    return {
+        "quote": quote.pk,
+        "price": quote.price_version_id,
+        "offering": quote.offering_id,
+        "nano_per_hour": str(quote.nano_per_hour),
+        "quantity": quote.quantity,
+        "max_duration_s": quote.max_duration_s,
+        "cap": quote.cap_minor,
+        "made": _moment(quote.made_at),
+        "expires": _moment(quote.expires_at),
+        "cited": _moment(quote.cited_at),
+    }
+
+
+def _line(line: InvoiceLine) -> dict[str, Any]:
+    return {
+        "n": line.n,
+        "project": line.project_id,
+        "offering": line.offering_id,
+        "price": line.price_version_id,
+        "leases": line.leases,
+        "unit_seconds": line.unit_seconds,
+        "exact": str(int(line.exact_num)),
+        "minor": line.minor,
+    }
+
+
+def _step(row: tuple[Any, ...]) -> dict[str, Any]:
+    _, seq, at, state, offering, project, quantity = row
+    return {
+        "seq": seq,
+        "at": _moment(at),
+        "state": state,
+        "offering": offering,
+        "project": project,
+        "quantity": quantity,
+    }
+
+
+def _moment(at: datetime) -> str:
+    """Write a moment to the second, without asking the locale."""
+    return at.astimezone(UTC).isoformat(timespec="seconds")[:19] + "Z"
+
+
+def _json(thing: dict[str, Any]) -> str:
+    return json.dumps(thing, separators=(",", ":"))

@@ -1,0 +1,32 @@
+"""Seconds that were used and have no price: an error for operators to mend, never seconds for nothing."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db import connection
+
+from billing.services.prices import LIST
+from billing.services.statements import statement
+
+
+@dataclass(frozen=True, slots=True)
+class Unpriced:
+    """A stretch of a lease's life with unit-seconds that no version of the list covers."""
+
+    tenant: str
+    tenant_name: str
+    lease: str
+    seq: int
+    offering: str
+    label: str
+    currency: str
+    since: datetime
+    until: datetime  # this moment, where it still runs
+    unit_seconds: int
+
+
+def unpriced(*, now: datetime) -> list[Unpriced]:
+    """Return what cannot be charged, of all tenants, in one query. Must run as staff."""
+    with connection.cursor() as cursor:
+        cursor.execute(statement("unpriced"), {"card": LIST, "now": now})
+        return [Unpriced(*row) for row in cursor.fetchall()]

@@ -1,0 +1,10 @@
+-- Name what stands in the books under the same name and says something else.
+WITH wanted AS (/*wanted*/)
+SELECT wanted.idem
+  FROM wanted
+  LEFT JOIN (billing_ledgertransfer t
+             JOIN billing_ledgeraccount d ON d.id = t.debit_account_id
+             JOIN billing_ledgeraccount c ON c.id = t.credit_account_id) ON t.idem = wanted.idem
+ WHERE (t.tenant_id, t.currency, t.minor, t.ref, d.type, c.type)
+       IS DISTINCT FROM (wanted.tenant_id, wanted.currency, wanted.minor, wanted.ref, wanted.debit, wanted.credit)
+ ORDER BY 1

@@ -1,0 +1,7 @@
+-- What an invoice that became final is in the books: the tenant owes its total, of which all is revenue.
+SELECT i.tenant_id, i.currency, i.finalized_at, 'invoice', i.id, NULL::bigint, leg.debit, leg.credit, leg.minor,
+       (i.id || leg.idem) COLLATE "C"
+  FROM billing_invoice i
+ CROSS JOIN LATERAL (VALUES ('receivable', 'accrued', i.total, ':total'),
+                            ('accrued', 'revenue', i.total, ':subtotal')) leg (debit, credit, minor, idem)
+ WHERE i.id = ANY(%(subjects)s) AND i.finalized_at IS NOT NULL

@@ -1,0 +1,12 @@
+-- Name what happened and is not in the books: what an older release wrote, which knew of none.
+SELECT i.tenant_id, 'finalized', i.id FROM billing_invoice i
+ WHERE i.finalized_at IS NOT NULL AND i.total <> 0
+   AND NOT EXISTS (SELECT FROM billing_ledgertransfer t WHERE t.idem = (i.id || ':total') COLLATE "C")
+ UNION ALL
+SELECT p.tenant_id, 'paid', p.id FROM billing_payment p
+ WHERE p.status = 'succeeded'
+   AND NOT EXISTS (SELECT FROM billing_ledgertransfer t WHERE t.idem = (p.invoice_id || ':' || p.id) COLLATE "C")
+ UNION ALL
+SELECT i.tenant_id, 'voided', i.id FROM billing_invoice i
+ WHERE i.finalized_at IS NOT NULL AND i.status = 'void' AND i.total <> 0
+   AND NOT EXISTS (SELECT FROM billing_ledgertransfer t WHERE t.idem = (i.id || ':total:void') COLLATE "C")

@@ -1,0 +1,40 @@
+-- Stretches that a rate card has no price for to the second: those that have ended since their tenant was charged
+-- last, and those that still run. Most are covered by one version, which is seen without looking at each.
+WITH stretch AS (
+  SELECT begun.tenant_id, begun.lease_id, begun.seq, begun.offering_id, begun.quantity, begun.at AS s, ended.at AS e
+    FROM (SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint AS xmin) snapshot
+   CROSS JOIN tenants_tenant t
+    LEFT JOIN billing_ratingmark m ON m.tenant_id = t.id
+    JOIN broker_transition ended ON ended.tenant_id = t.id AND ended.before = 'active'
+     AND ended.xid >= CASE WHEN m.xid IS NULL OR m.xid > snapshot.xmin THEN 0 ELSE m.xid END
+    JOIN broker_transition begun ON begun.lease_id = ended.lease_id AND begun.seq = ended.prev_seq
+   WHERE ended.at > begun.at
+   UNION ALL
+  SELECT tenant_id, id, seq, offering_id, quantity, at, date_trunc('second', %(now)s::timestamptz)
+    FROM broker_lease
+   WHERE state = 'active' AND at < date_trunc('second', %(now)s::timestamptz)
+), price AS MATERIALIZED (
+  SELECT v.offering_id, v.currency, v.valid
+    FROM billing_priceversion v
+    JOIN billing_ratecard card ON card.id = v.rate_card_id AND card.name = %(card)s
+), odd AS MATERIALIZED (
+  SELECT stretch.*, t.name, t.currency
+    FROM stretch
+    JOIN tenants_tenant t ON t.id = stretch.tenant_id
+   WHERE NOT EXISTS (SELECT FROM price WHERE price.offering_id = stretch.offering_id AND price.currency = t.currency
+                        AND price.valid @> tstzrange(stretch.s, stretch.e))
+     AND NOT EXISTS (SELECT FROM billing_quote q
+                      WHERE q.lease_id = stretch.lease_id AND q.offering_id = stretch.offering_id)
+)
+SELECT odd.tenant_id, odd.name, odd.lease_id, odd.seq, odd.offering_id, o.label, odd.currency, odd.s, odd.e,
+       (extract(epoch FROM odd.e - odd.s)::bigint - covered.seconds) * odd.quantity
+  FROM odd
+  JOIN broker_offering o ON o.id = odd.offering_id
+ CROSS JOIN LATERAL (
+   SELECT coalesce(sum(extract(epoch FROM upper(shared) - lower(shared))::bigint), 0)::bigint AS seconds
+     FROM price
+    CROSS JOIN LATERAL (SELECT price.valid * tstzrange(odd.s, odd.e) AS shared) met
+    WHERE price.offering_id = odd.offering_id AND price.currency = odd.currency AND NOT isempty(shared)
+ ) covered
+ WHERE extract(epoch FROM odd.e - odd.s)::bigint > covered.seconds
+ ORDER BY odd.name, odd.lease_id, odd.seq

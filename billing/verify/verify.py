@@ -1,0 +1,592 @@
+"""Check an invoice of gpubroker from its bundle: `python verify.py bundle.json`.
+
+This one file is all there is. It needs Python 3.11 or newer and nothing besides, opens no connection, and shares no
+line with the program that made the invoice: it reads what every lease did and when, cuts that by month and by price,
+multiplies and rounds, and only then looks at what the invoice says.
+
+The rules, which are all that it takes for granted:
+* A lease is charged while it is `active`: from the second of one transition until the second of the next.
+* A stretch costs seconds × quantity × price of an hour ÷ 3600, at the price that is valid in each of its seconds, in
+  the month of the tenant's own time zone; a price is a whole number of 10⁻⁹ currency units.
+* A lease that cites a quote keeps the price it was promised there, for the offering it was promised for and for its
+  whole life, whatever is valid later. A quote is for one lease, which is asked for before it ends.
+* A line is everything that one project used of one offering at one price; it is exact until it is rounded, once, to
+  the smallest coin, halves up. The total is the sum of the lines.
+* Seconds that became known after their month was closed are named as `late` and stand on a later invoice.
+
+It ends with 0 when the invoice follows from what happened, with 1 when it does not, and says where, and with 2 when
+the file is no bundle that it knows.
+"""
+
+import hashlib
+import json
+import re
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from fractions import Fraction
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+FORMAT, VERSION = "gpubroker-invoice", 1
+EQUAL, DIFFERS, UNREADABLE = 0, 1, 2
+SEAL = b'"sha256":'
+STATES = frozenset(
+    (
+        "requested",
+        "queued",
+        "provisioning",
+        "active",
+        "stopping",
+        "stopped",
+        "releasing",
+        "released",
+        "failed",
+    )
+)
+CHARGED = "active"
+MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z", re.ASCII)
+SECOND, HOUR, NANO = timedelta(seconds=1), 3600, 10**9
+
+
+class Unreadable(Exception):
+    """The file is no bundle, or one of a kind that this program does not know: nothing can be said about it."""
+
+
+# --- What a bundle holds -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Invoice:
+    """The head; `total` counts the currency's smallest coin, of which 10**decimals are one unit."""
+
+    id: str
+    tenant: str
+    number: str | None  # None is a draft
+    month: str
+    currency: str
+    decimals: int
+    total: int
+
+
+@dataclass(frozen=True)
+class Month:
+    """A month, and in which time zone each of its two borders is midnight of the first."""
+
+    label: str
+    start: datetime
+    end: datetime
+    start_zone: str
+    end_zone: str
+
+
+@dataclass(frozen=True)
+class Price:
+    """What an offering cost an hour, in 10⁻⁹ currency units; `until` None: beyond these months."""
+
+    id: int
+    offering: str
+    nano_per_hour: int
+    since: datetime
+    until: datetime | None
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line as the invoice has it; `exact` is over 3600 · 10⁹, `minor` is that, rounded."""
+
+    n: int
+    project: str
+    offering: str
+    price: int
+    leases: int
+    unit_seconds: int
+    exact: int
+    minor: int
+
+
+@dataclass(frozen=True)
+class Step:
+    """One transition; its terms hold until the next."""
+
+    seq: int
+    at: datetime
+    state: str
+    offering: str
+    project: str
+    quantity: int
+
+
+@dataclass(frozen=True)
+class Part:
+    """A stretch of a lease, by the transition that began it, in one month."""
+
+    seq: int
+    month: str
+
+
+@dataclass(frozen=True)
+class Promise:
+    """The price that a lease keeps, whatever is valid: of the quote that it cites."""
+
+    quote: str
+    price: int  # of which it is
+    offering: str
+    nano_per_hour: int  # for one
+    quantity: int
+    max_duration_s: int
+    cap: int  # of all that time, rounded as a line is
+    made: datetime
+    expires: datetime
+    cited: datetime
+
+
+@dataclass(frozen=True)
+class Lease:
+    """The life of a lease, as far as this invoice goes."""
+
+    id: str
+    promised: Promise | None
+    late: tuple[Part, ...]  # of earlier months, and on this invoice
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """Everything that an invoice is made of."""
+
+    invoice: Invoice
+    months: tuple[Month, ...]
+    prices: tuple[Price, ...]
+    lines: tuple[Line, ...]
+    leases: tuple[Lease, ...]
+    sealed: bool  # its bytes are those that were written
+
+
+# --- Reading it: what is not exactly as expected is not guessed at ---------------------------------------------
+
+
+def read(raw: bytes) -> Bundle:
+    """Read the bytes of a bundle, or raise Unreadable."""
+    try:
+        found = json.loads(raw, object_pairs_hook=_once, parse_float=_no_number, parse_constant=_no_number)
+    except (ValueError, RecursionError) as error:
+        raise Unreadable(f"it is no JSON: {error}") from None
+    if not isinstance(found, dict) or found.get("format") != FORMAT:
+        raise Unreadable("it is no bundle of an invoice")
+    if found.get("version") != VERSION:
+        raise Unreadable(
+            f"it is of version {found.get('version')!a}, and this program knows {VERSION}: get a newer one"
+        )
+    whole = {"format": _text, "version": _count, "invoice": _invoice, "months": _list(_month), "prices": _list(_price),
+             "lines": _list(_line), "leases": _list(_lease), "sha256": _text}  # fmt: skip
+    parts = _shaped(found, whole, "the bundle")
+    sealed, _, digest = raw.rpartition(SEAL)
+    mine = hashlib.sha256(sealed).hexdigest()
+    names = ("invoice", "months", "prices", "lines", "leases")
+    return Bundle(**{name: parts[name] for name in names}, sealed=digest == b'"%s"}\n' % mine.encode())
+
+
+Parser = Callable[[Any, str], Any]
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise Unreadable("it says something twice")
+    return found
+
+
+def _no_number(text: str) -> Any:
+    raise Unreadable(f"{text} is not a whole number")
+
+
+def _shaped(thing: Any, shape: dict[str, Parser], where: str) -> dict[str, Any]:
+    if not isinstance(thing, dict):
+        raise Unreadable(f"{where} is not as it should be")
+    if odd := sorted(set(thing) ^ set(shape)):
+        raise Unreadable(f"{where} lacks or holds what this program does not know: {odd!a}")
+    return {name: parse(thing[name], f"{where}: {name}") for name, parse in shape.items()}
+
+
+def _text(thing: Any, where: str) -> str:
+    # What is told of a bundle is told on a terminal, which must not do what somebody wrote into the bundle.
+    if not isinstance(thing, str) or not (thing.isascii() and thing.isprintable()):
+        raise Unreadable(f"{where} is no plain text")
+    return thing
+
+
+def _count(thing: Any, where: str) -> int:
+    if not isinstance(thing, int) or isinstance(thing, bool):
+        raise Unreadable(f"{where} is no whole number")
+    return thing
+
+
+def _digits(thing: Any, where: str) -> int:
+    """Read a number that may be too long for other programs, which is why it is written as text."""
+    if not isinstance(thing, str) or not re.fullmatch(r"-?[0-9]{1,40}", thing, re.ASCII):
+        raise Unreadable(f"{where} is no number in digits")
+    return int(thing)
+
+
+def _decimals(thing: Any, where: str) -> int:
+    if (found := _count(thing, where)) not in range(5):
+        raise Unreadable(f"{where}: no currency has {found}")
+    return found
+
+
+def _moment(thing: Any, where: str) -> datetime:
+    try:
+        if isinstance(thing, str) and MOMENT.fullmatch(thing):
+            return datetime.fromisoformat(thing)
+    except ValueError:
+        pass  # a 31st of November
+    raise Unreadable(f"{where} is no moment like 2026-11-30T23:00:00Z")
+
+
+def _state(thing: Any, where: str) -> str:
+    if (found := _text(thing, where)) not in STATES:
+        raise Unreadable(f"{where}: {found} is no state that this program knows")
+    return found
+
+
+def _or_none(parse: Parser) -> Parser:
+    return lambda thing, where: None if thing is None else parse(thing, where)
+
+
+def _list(parse: Parser) -> Parser:
+    def parsed(thing: Any, where: str) -> tuple[Any, ...]:
+        if not isinstance(thing, list):
+            raise Unreadable(f"{where} is no list")
+        return tuple(parse(each, f"{where}, {n}") for n, each in enumerate(thing, 1))
+
+    return parsed
+
+
+def _made(kind: Callable[..., Any], **shape: Parser) -> Parser:
+    return lambda thing, where: kind(**_shaped(thing, shape, where))
+
+
+_invoice = _made(
+    Invoice,
+    id=_text,
+    tenant=_text,
+    number=_or_none(_text),
+    month=_text,
+    currency=_text,
+    decimals=_decimals,
+    total=_count,
+)
+_month = _made(Month, label=_text, start=_moment, end=_moment, start_zone=_text, end_zone=_text)
+_price = _made(
+    Price, id=_count, offering=_text, nano_per_hour=_digits, since=_moment, until=_or_none(_moment)
+)
+_line = _made(Line, n=_count, project=_text, offering=_text, price=_count, leases=_count, unit_seconds=_count,
+              exact=_digits, minor=_count)  # fmt: skip
+_step = _made(Step, seq=_count, at=_moment, state=_state, offering=_text, project=_text, quantity=_count)
+_part = _made(Part, seq=_count, month=_text)
+_promise = _made(Promise, quote=_text, price=_count, offering=_text, nano_per_hour=_digits, quantity=_count,
+                 max_duration_s=_count, cap=_count, made=_moment, expires=_moment, cited=_moment)  # fmt: skip
+_lease = _made(Lease, id=_text, promised=_or_none(_promise), late=_list(_part), steps=_list(_step))
+
+
+# --- Working it out anew ---------------------------------------------------------------------------------------
+
+Key = tuple[str, str, int]  # project, offering, price: what makes a line
+
+
+@dataclass
+class Sum:
+    """What a line must say."""
+
+    unit_seconds: int = 0
+    amount: Fraction = Fraction(0)  # in currency units
+    leases: set[str] = field(default_factory=set)
+
+
+@dataclass
+class Report:
+    """What was recomputed, and everything that is not as the invoice says."""
+
+    bundle: Bundle
+    offered: dict[str, list[Price]] = field(default_factory=dict)
+    sums: dict[Key, Sum] = field(default_factory=dict)
+    transitions: int = 0
+    stretches: int = 0
+    total: int = 0
+    differences: list[str] = field(default_factory=list)
+    unchecked: list[str] = field(default_factory=list)
+
+    @property
+    def equal(self) -> bool:
+        return not self.differences
+
+    @property
+    def unit_seconds(self) -> int:
+        return sum(each.unit_seconds for each in self.sums.values())
+
+    def differs(self, where: str, said: object, found: object) -> None:
+        if said != found:
+            self.differences.append(
+                f"{where}: the invoice says {_grouped(said)}, recomputed is {_grouped(found)}"
+            )
+
+
+def check(raw: bytes) -> Report:
+    """Recompute the invoice of a bundle and compare; Unreadable when the bytes are no bundle."""
+    report = Report(read(raw))
+    if not report.bundle.sealed:
+        report.differences.append("the file: its SHA-256 is another; it is not as it was written")
+    _borders(report)
+    _prices(report)
+    seen, quotes = set[str](), set[str]()
+    for lease in report.bundle.leases:
+        if lease.id in seen:
+            report.differences.append(f"{lease.id}: it is there twice")
+        seen.add(lease.id)
+        if lease.promised:
+            if lease.promised.quote in quotes:
+                report.differences.append(f"{lease.id}: another lease cites quote {lease.promised.quote} too")
+            quotes.add(lease.promised.quote)
+            _kept(report, lease, lease.promised)
+        _live(report, lease)
+    _compare(report)
+    return report
+
+
+def _borders(report: Report) -> None:
+    """Hold the borders of months against the time zones that this computer knows."""
+    labels = [month.label for month in report.bundle.months]
+    if len(set(labels)) != len(labels) or report.bundle.invoice.month not in labels:
+        report.differences.append(
+            f"the months: {', '.join(labels)} are not one of each with the invoice's own"
+        )
+    for month in report.bundle.months:
+        for name, said, zone, ahead in (
+            ("begins", month.start, month.start_zone, 0),
+            ("ends", month.end, month.end_zone, 1),
+        ):
+            try:
+                mine = midnight_of_first(month.label, ahead, ZoneInfo(zone))
+            except (ZoneInfoNotFoundError, ValueError, OverflowError, OSError):
+                report.unchecked.append(f"this computer does not know {month.label} in the time zone {zone}")
+                continue
+            if said != mine:
+                report.differences.append(
+                    f"the month {month.label}: the bundle says it {name} at {_utc(said)}; midnight of the first in"
+                    f" {zone} is {_utc(mine)} by the time zones of this computer"
+                )
+
+
+def midnight_of_first(label: str, ahead: int, zone: ZoneInfo) -> datetime:
+    """Return when the first of a month, or of one so many months ahead, begins in a time zone.
+
+    Where clocks skip that midnight it is the moment at which they do; where it comes twice, the second.
+    """
+    if not (found := re.fullmatch(r"([0-9]{4})-(0[1-9]|1[0-2])", label, re.ASCII)):
+        raise ValueError(label)
+    year, month = divmod(int(found[1]) * 12 + int(found[2]) - 1 + ahead, 12)
+    wall = datetime(year, month + 1, 1)  # noqa: DTZ001  # what clocks on walls there show
+    day = timedelta(days=1)
+    offsets = {(wall + shift).replace(tzinfo=zone).utcoffset() or timedelta(0) for shift in (-day, day)}
+    tries = [(wall - offset).replace(tzinfo=UTC) for offset in offsets]
+    fits = [at for at in tries if at.astimezone(zone).replace(tzinfo=None) == wall]
+    return max(fits or tries)
+
+
+def _prices(report: Report) -> None:
+    ids = [price.id for price in report.bundle.prices]
+    if len(set(ids)) != len(ids):
+        report.differences.append("the prices: one is there twice")
+    for price in report.bundle.prices:
+        report.offered.setdefault(price.offering, []).append(price)
+        if price.nano_per_hour < 0 or (price.until is not None and price.until <= price.since):
+            report.differences.append(f"price {price.id}: it is negative, or ends before it begins")
+
+
+def _kept(report: Report, lease: Lease, promise: Promise) -> None:
+    """Hold what a lease was promised against what was asked for, and against the price that it is of."""
+    name, asked = f"{lease.id}, quote {promise.quote}", lease.steps[0] if lease.steps else None
+    if asked and (promise.offering, promise.quantity, promise.cited) != (
+        asked.offering,
+        asked.quantity,
+        asked.at,
+    ):
+        report.differences.append(
+            f"{name}: it is of {promise.quantity} of {promise.offering}, cited {_utc(promise.cited)}; asked for were"
+            f" {asked.quantity} of {asked.offering}, {_utc(asked.at)}"
+        )
+    if not promise.made <= promise.cited <= promise.expires:
+        report.differences.append(f"{name}: it was cited before it was made, or after it ended")
+    if promise.nano_per_hour < 0 or promise.max_duration_s < 1:
+        report.differences.append(f"{name}: its price is negative, or it is of no time")
+    whole = Fraction(promise.nano_per_hour, NANO) * promise.max_duration_s * promise.quantity / HOUR
+    invoice = report.bundle.invoice
+    cap = rounded(whole * 10**invoice.decimals)
+    report.differs(f"{name}, cap", _money(promise.cap, invoice), _money(cap, invoice))
+    of = [price for price in report.bundle.prices if price.id == promise.price]
+    if not of:
+        report.differences.append(f"{name}: price {promise.price}, of which it is, is not in the bundle")
+    for price in of:
+        if (price.offering, price.nano_per_hour) != (promise.offering, promise.nano_per_hour):
+            report.differences.append(f"{name}: price {price.id} is another one than it promises")
+        # It may have ended a little before, where somebody was just changing it; it never begins later.
+        if promise.made < price.since:
+            report.differences.append(f"{name}: price {price.id} was not there yet when it was made")
+
+
+def _live(report: Report, lease: Lease) -> None:
+    """Go through the life of a lease and add up what of it this invoice charges."""
+    report.transitions += len(lease.steps)
+    if [step.seq for step in lease.steps] != list(range(len(lease.steps))):
+        report.differences.append(f"{lease.id}: its transitions are not all there, from 0 on without a gap")
+    found, charged = set[Part](), False
+    for begun, ended in pairwise(lease.steps):
+        if ended.at < begun.at:
+            report.differences.append(f"{lease.id}: transition {ended.seq} is earlier than the one before it")
+        if begun.quantity < 1:
+            report.differences.append(f"{lease.id}: transition {begun.seq} is of {begun.quantity} units")
+        if begun.state != CHARGED:
+            continue
+        for month in report.bundle.months:
+            start, end = max(begun.at, month.start), min(ended.at, month.end)
+            if start >= end:
+                continue
+            part = Part(begun.seq, month.label)
+            found.add(part)
+            if month.label == report.bundle.invoice.month or part in lease.late:
+                charged = True
+                _charge(report, lease, begun, start, end)
+    for part in lease.late:
+        if part not in found:
+            report.differences.append(
+                f"{lease.id}: transition {part.seq} begins nothing to charge in {part.month}"
+            )
+    if not charged:
+        report.differences.append(f"{lease.id}: it is in the bundle, and nothing of it is on this invoice")
+
+
+def _charge(report: Report, lease: Lease, begun: Step, start: datetime, end: datetime) -> None:
+    """Charge a stretch within one month at whatever prices are valid in it."""
+    report.stretches += 1
+    priced = 0
+    promise = lease.promised if lease.promised and lease.promised.offering == begun.offering else None
+    for price, seconds in _priced(report.offered.get(begun.offering, []), promise, start, end):
+        priced += seconds
+        line = report.sums.setdefault((begun.project, begun.offering, price.id), Sum())
+        line.unit_seconds += seconds * begun.quantity
+        line.amount += Fraction(price.nano_per_hour, NANO) * seconds * begun.quantity / HOUR
+        line.leases.add(lease.id)
+    if priced != (seconds := (end - start) // SECOND):
+        report.differences.append(
+            f"{lease.id}: of the {_grouped(seconds)} s from {_utc(start)} to {_utc(end)}, {_grouped(priced)} s have a"
+            " price, each once"
+        )
+
+
+def _priced(
+    offered: list[Price], promised: Promise | None, start: datetime, end: datetime
+) -> Iterator[tuple[Price, int]]:
+    """Cut a stretch by the prices of its offering; the one that was promised for it is valid all the time."""
+    if promised:
+        kept = Price(promised.price, promised.offering, promised.nano_per_hour, start, end)
+        yield kept, (end - start) // SECOND
+        return
+    for price in offered:
+        since, until = max(start, price.since), end if price.until is None else min(end, price.until)
+        if since < until:
+            yield price, (until - since) // SECOND
+
+
+# --- Comparing -----------------------------------------------------------------------------------------------
+
+
+def _compare(report: Report) -> None:
+    """Hold the invoice, line by line, against what was worked out."""
+    invoice, left = report.bundle.invoice, dict(report.sums)
+    if [line.n for line in report.bundle.lines] != list(range(1, len(report.bundle.lines) + 1)):
+        report.differences.append("the lines: they are not numbered from 1 on without a gap")
+    for line in report.bundle.lines:
+        mine = left.pop((line.project, line.offering, line.price), Sum())
+        name = f"line {line.n}"
+        report.differs(f"{name}, leases", line.leases, len(mine.leases))
+        report.differs(f"{name}, seconds", line.unit_seconds, mine.unit_seconds)
+        report.differs(f"{name}, exact amount in 1/3600/10^9", line.exact, int(mine.amount * HOUR * NANO))
+        minor = rounded(mine.amount * 10**invoice.decimals)
+        report.differs(f"{name}, amount", _money(line.minor, invoice), _money(minor, invoice))
+        report.total += minor
+    for (project, offering, price), mine in sorted(left.items()):
+        minor = rounded(mine.amount * 10**invoice.decimals)
+        report.total += minor
+        report.differences.append(
+            f"a line is missing: {project} used {_grouped(mine.unit_seconds)} s of {offering} at price {price}, which"
+            f" is {_money(minor, invoice)}"
+        )
+    report.differs("the total", _money(invoice.total, invoice), _money(report.total, invoice))
+
+
+def rounded(amount: Fraction) -> int:
+    """Return the whole number nearest to an amount; a half goes away from nought."""
+    down = (abs(amount) + Fraction(1, 2)).__floor__()
+    return -down if amount < 0 else down
+
+
+# --- Telling -------------------------------------------------------------------------------------------------
+
+
+def told(report: Report) -> Iterator[str]:
+    """Say what was recomputed and whether it is what the invoice says, line by line."""
+    bundle, invoice = report.bundle, report.bundle.invoice
+    known = f"invoice {invoice.number}" if invoice.number else f"the draft invoice {invoice.id}"
+    yield f"{known} of {invoice.tenant}, {invoice.month}"
+    yield f"  leases       {_grouped(len(bundle.leases))}, with {_grouped(report.transitions)} transitions"
+    yield f"  stretches    {_grouped(report.stretches)} in which they were active"
+    yield f"  seconds      {_grouped(report.unit_seconds)}, each counted once for every unit"
+    yield f"  lines        {_grouped(len(report.sums))} recomputed, {_grouped(len(bundle.lines))} on the invoice"
+    yield f"  total        {_money(report.total, invoice)} recomputed, {_money(invoice.total, invoice)} on the invoice"
+    for words in report.unchecked:
+        yield f"  not checked  {words}"
+    for words in report.differences:
+        yield f"  DIFFERS      {words}"
+    count = len(report.differences)
+    yield (
+        f"{count} difference{'s' * (count != 1)}"
+        if count
+        else "equal: every figure follows from what happened"
+    )
+
+
+def _grouped(thing: object) -> str:
+    return f"{thing:,}" if isinstance(thing, int) else str(thing)
+
+
+def _utc(at: datetime) -> str:
+    return f"{at:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _money(minor: int, invoice: Invoice) -> str:
+    whole, rest = divmod(abs(minor), 10**invoice.decimals)
+    digits = f".{rest:0{invoice.decimals}}" if invoice.decimals else ""
+    return f"{'-' if minor < 0 else ''}{whole:,}{digits} {invoice.currency}"
+
+
+def main(arguments: list[str]) -> int:
+    """Check the bundle whose path is given and print what was found."""
+    if len(arguments) != 1 or arguments[0].startswith("-"):
+        print("usage: python verify.py bundle.json", file=sys.stderr)
+        return UNREADABLE
+    try:
+        report = check(Path(arguments[0]).read_bytes())
+    except (OSError, Unreadable) as error:
+        print(f"{arguments[0]} cannot be checked: {error}", file=sys.stderr)
+        return UNREADABLE
+    for words in told(report):
+        print(words)
+    return EQUAL if report.equal else DIFFERS
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,110 @@
+"""The slow oracle: what a tenant owes, second by second, in fractions, and with nothing of the product but its rows.
+
+Every second of every stretch is looked at on its own: which month it is on the calendar of the tenant's wall, which
+price is valid in it. No border is worked out and no interval is cut.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from fractions import Fraction
+from zoneinfo import ZoneInfo
+
+from billing.models import PriceVersion, Quote
+from broker.models import Transition
+
+NANO_HOURS = 3600 * 10**9
+FOR_EVER = 2**40
+
+
+@dataclass
+class Charge:
+    """A stretch within one month and at one price: its first second and the one after its last."""
+
+    first: int
+    after: int
+    nano_per_hour: int
+    unit_seconds: int = 0
+
+    @property
+    def amount(self) -> Fraction:
+        return Fraction(self.unit_seconds * self.nano_per_hour, NANO_HOURS)
+
+
+@dataclass
+class Line:
+    """What a project owes for an offering at one price, in one month; `minor` is rounded to cents."""
+
+    nano_per_hour: int
+    leases: set[str] = field(default_factory=set)
+    unit_seconds: int = 0
+
+    @property
+    def amount(self) -> Fraction:
+        return Fraction(self.unit_seconds * self.nano_per_hour, NANO_HOURS)
+
+    @property
+    def minor(self) -> int:
+        cents, rest = divmod(self.amount * 100, 1)
+        return int(cents) + (rest >= Fraction(1, 2))
+
+
+ChargeKey = tuple[str, int, int, str]  # lease, seq, price version, month
+LineKey = tuple[str, str, str, int]  # month, project, offering, price version
+
+
+@dataclass
+class Owed:
+    """Everything a tenant owes, and how many seconds were looked at."""
+
+    charges: dict[ChargeKey, Charge] = field(default_factory=dict)
+    lines: dict[LineKey, Line] = field(default_factory=dict)
+    looked_at: int = 0
+
+
+def owed(
+    steps: Iterable[Transition], prices: Iterable[PriceVersion], zone: str, quotes: Mapping[str, Quote]
+) -> Owed:
+    """Walk through the seconds of a tenant's ledger; `quotes` are by the lease that cites them."""
+    there, found = ZoneInfo(zone), Owed()
+    offered = defaultdict[str, list[tuple[int, int, int, int]]](list)
+    for price in prices:
+        until = _epoch(price.valid.upper) if price.valid.upper else FOR_EVER
+        offered[price.offering_id].append((_epoch(price.valid.lower), until, price.pk, price.nano_per_hour))
+    lives = defaultdict[str, dict[int, Transition]](dict)
+    for step in steps:
+        lives[step.lease_id][step.seq] = step
+    for lease, life in lives.items():
+        for seq, begun in life.items():
+            if begun.after == "active" and seq + 1 in life:
+                known, quote = offered[begun.offering_id], quotes.get(lease)
+                if quote and quote.offering_id == begun.offering_id:
+                    known = [(0, FOR_EVER, quote.price_version_id, quote.nano_per_hour)]
+                _walk(found, lease, begun, _epoch(life[seq + 1].at), known, there)
+    return found
+
+
+def _walk(
+    found: Owed,
+    lease: str,
+    begun: Transition,
+    end: int,
+    offered: list[tuple[int, int, int, int]],
+    there: ZoneInfo,
+) -> None:
+    for second in range(_epoch(begun.at), end):
+        found.looked_at += 1
+        on_the_wall = datetime.fromtimestamp(second, there)
+        month = f"{on_the_wall.year}-{on_the_wall.month:02d}"
+        [(version, nano)] = [(pk, nano) for since, until, pk, nano in offered if since <= second < until]
+        charge = found.charges.setdefault((lease, begun.seq, version, month), Charge(second, second, nano))
+        line = found.lines.setdefault((month, begun.project_id, begun.offering_id, version), Line(nano))
+        charge.unit_seconds += begun.quantity
+        charge.after = second + 1
+        line.unit_seconds += begun.quantity
+        line.leases.add(lease)
+
+
+def _epoch(at: datetime) -> int:
+    return int(at.astimezone(UTC).timestamp())

@@ -1,0 +1,194 @@
+"""Months that leases lived by chance, through PostgreSQL: every bundle verifies, and whoever touches one is found out.
+
+Each tampering is tried twice: as it is, which the digest tells, and with a digest made anew, which the sums tell.
+"""
+
+import copy
+import json
+import random
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from billing.models import Invoice
+from billing.services import bundles, closing, drafts, rating
+from billing.verify.verify import Unreadable, check
+from tenants.services.walls import as_tenant
+from tests.billing import stories
+from tests.billing.histories import at, invoices
+from tests.billing.services.test_rating import undone
+from tests.billing.stories import Story, month_start
+from tests.billing.verify.papers import Document, sealed
+
+pytestmark = pytest.mark.django_db
+LATER = at("2027-12-01 00:00:00")
+MOMENT = "%Y-%m-%dT%H:%M:%SZ"
+Tampering = tuple[str, Document]
+
+
+def month_of_chance(seed: int, zone: str, month: int) -> Story:
+    """Let a tenant live through two months; the first may be closed before half of its leases are heard of."""
+    chance, since, until = random.Random(seed), month_start(2026, month), month_start(2026, month + 2)
+    sells = stories.market(chance, since, until, offerings=2, changes=2)
+    story = stories.tenant(zone)
+    stories.lives(chance, story, sells, since, until, leases=4)
+    rating.rate(now=until)
+    if chance.random() < 0.5:
+        closing.close_due(now=month_start(2026, month + 1) + timedelta(days=2))
+    stories.lives(chance, story, sells, since, until, leases=4)
+    rating.rate(now=LATER)
+    drafts.refresh(story.tenant, now=LATER)
+    if chance.random() < 0.5:
+        closing.close_due(now=LATER)
+    return story
+
+
+def written(invoice: Invoice) -> bytes:
+    with as_tenant(invoice.tenant_id):
+        return b"".join(bundles.bundle(invoice))
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 2**32), st.sampled_from(stories.ZONES), st.integers(1, 22))
+def test_the_bundle_of_every_invoice_verifies(seed: int, zone: str, month: int) -> None:
+    with undone():
+        for invoice in invoices(month_of_chance(seed, zone, month).tenant):
+            raw = written(invoice)
+            report = check(raw)
+            assert (report.differences, report.unchecked, report.total) == ([], [], invoice.total)
+            assert written(invoice) == raw
+
+
+@settings(max_examples=8, deadline=None)
+@given(st.integers(0, 2**32), st.sampled_from(stories.ZONES), st.integers(1, 22))
+def test_every_single_tampering_is_found(seed: int, zone: str, month: int) -> None:
+    with undone():
+        for invoice in invoices(month_of_chance(seed, zone, month).tenant):
+            raw = written(invoice)
+            for what, document in tamperings(json.loads(raw)):
+                assert not passes(sealed(document)), what
+            for place in random.Random(seed).sample(range(len(raw)), 40):
+                assert not passes(raw[:place] + bytes([raw[place] ^ 1]) + raw[place + 1 :]), place
+
+
+def passes(raw: bytes) -> bool:
+    try:
+        return check(raw).equal
+    except Unreadable:
+        return False
+
+
+def test_a_bundle_that_is_written_anew_verifies_like_the_first() -> None:
+    """Else a tampering could be found by the writing alone."""
+    for invoice in invoices(month_of_chance(7, "Australia/Lord_Howe", 3).tenant):
+        assert passes(sealed(json.loads(written(invoice))))
+
+
+def tamperings(good: Document) -> Iterator[Tampering]:
+    """Yield every document in which one thing that bears on the invoice is not as it was."""
+    yield from by_one(good, ("invoice", "total"))
+    if any(line["minor"] for line in good["lines"]):  # nothing is nothing, with however many decimals
+        yield from by_one(good, ("invoice", "decimals"))
+    for n, line in enumerate(good["lines"]):
+        for name in ("n", "leases", "unit_seconds", "exact", "minor"):
+            yield from by_one(good, ("lines", n, name))
+        for name in ("project", "offering"):
+            yield f"line {n} is of another {name}", put(good, ("lines", n, name), f"{line[name]}x")
+    for n in range(len(good["prices"])):
+        yield from by_one(good, ("prices", n, "nano_per_hour"))
+    for n in range(len(good["months"])):
+        for name in ("start", "end"):
+            yield from by_one(good, ("months", n, name))
+    for n, lease in enumerate(good["leases"]):
+        for s in range(len(lease["steps"])):
+            yield f"lease {n} lacks transition {s}", without(good, ("leases", n, "steps"), s)
+        for part in range(len(lease["late"])):
+            yield f"lease {n} is not late", without(good, ("leases", n, "late"), part)
+        if lease["promised"]:
+            yield (
+                f"lease {n} lacks its quote's offering",
+                put(good, ("leases", n, "promised", "offering"), "off_x"),
+            )
+            for name in ("price", "nano_per_hour", "quantity", "cap", "cited"):
+                yield from by_one(good, ("leases", n, "promised", name))
+        yield from seconds(good, n)
+    for name in ("lines", "prices", "leases", "months"):
+        for n in range(len(good[name])):
+            yield f"{name} lack {n}", without(good, (name,), n)
+            yield f"{name} have {n} twice", again(good, name, n)
+
+
+def seconds(good: Document, n: int) -> Iterator[Tampering]:
+    """Yield the life of a lease with a moment that begins or ends charged seconds moved by one."""
+    steps = good["leases"][n]["steps"]
+    own = next(month for month in good["months"] if month["label"] == good["invoice"]["month"])
+    terms = [
+        (step["state"] == "active" and step["quantity"], step["offering"], step["project"]) for step in steps
+    ]
+    for s, (before, step) in enumerate(pairwise(steps), 1):
+        inside = own["start"] < step["at"] < own["end"]
+        # What moves between two stretches on the same line is on it either way.
+        if not inside or terms[s - 1] == terms[s] or not (terms[s - 1][0] or ends_later(steps, s)):
+            continue
+        yield f"lease {n}, transition {s} is a second later", put(good, at_of(n, s), moved(step["at"], 1))
+        if before["at"] < step["at"]:
+            yield (
+                f"lease {n}, transition {s} is a second earlier",
+                put(good, at_of(n, s), moved(step["at"], -1)),
+            )
+
+
+def ends_later(steps: list[Document], s: int) -> bool:
+    """Tell whether this transition begins a charged stretch that has a second."""
+    return steps[s]["state"] == "active" and s + 1 < len(steps)
+
+
+def at_of(n: int, s: int) -> tuple[Any, ...]:
+    return "leases", n, "steps", s, "at"
+
+
+def by_one(good: Document, where: tuple[Any, ...]) -> Iterator[Tampering]:
+    was: Any = good
+    for key in where:
+        was = was[key]
+    for by in (1, -1):
+        if isinstance(was, int):
+            now: Any = was + by
+        elif was[-1] == "Z":
+            now = moved(was, by)
+        else:
+            now = str(int(was) + by)
+        yield f"{where} by {by}", put(good, where, now)
+
+
+def put(good: Document, where: tuple[Any, ...], value: object) -> Document:
+    changed: Any = copy.deepcopy(good)
+    place = changed
+    for key in where[:-1]:
+        place = place[key]
+    place[where[-1]] = value
+    return changed  # type: ignore[no-any-return]
+
+
+def without(good: Document, where: tuple[Any, ...], n: int) -> Document:
+    changed: Any = copy.deepcopy(good)
+    place = changed
+    for key in where:
+        place = place[key]
+    del place[n]
+    return changed  # type: ignore[no-any-return]
+
+
+def again(good: Document, name: str, n: int) -> Document:
+    changed = copy.deepcopy(good)
+    changed[name].append(changed[name][n])
+    return changed
+
+
+def moved(text: str, by: int) -> str:
+    return (datetime.strptime(text, MOMENT) + timedelta(seconds=by)).strftime(MOMENT)  # noqa: DTZ007

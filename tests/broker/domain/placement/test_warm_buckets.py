@@ -1,0 +1,142 @@
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from broker.domain.geometry import Held
+from broker.domain.gpu_models import GpuModelSpec
+from broker.domain.placement import prices
+from broker.domain.placement.ranks import Ranks
+from broker.domain.placement.rules import Cost, ranks_by_price
+from broker.domain.placement.tables import EMPTY, NOWHERE, Move
+from broker.domain.placement.warm_buckets import WarmBuckets
+from broker.domain.placement.warmth import COLD, Cutting, Warm, after_placing, after_release, cutting
+from tests.broker.domain.fleet import A30, H100, SEVEN, TWO
+from tests.broker.domain.placement.naive import everything
+
+NODES = (0, 0, 1, 1, 1, 2)
+
+
+def ranks_of(model: GpuModelSpec) -> Ranks:
+    profiles = everything(model)
+    worth = prices.default(profiles, model.grid, model.compute)
+    return ranks_by_price(profiles, model.grid, tuple(worth), counted=True)
+
+
+class Recounted:
+    """What is left cut, card by card, and every seat looked at one after the other."""
+
+    def __init__(self, buckets: WarmBuckets) -> None:
+        self.buckets, self.ranks, self.profiles = buckets, buckets.ranks, buckets.table.profiles
+        self.warm: list[Warm] = [COLD] * len(NODES)
+
+    def seats(self, number: int) -> list[tuple[Cost, Cutting, int, Move]]:
+        """Return every free seat by its cost and by how it is had."""
+        profile, found = self.profiles[number], []
+        for card, state in enumerate(self.buckets.state):
+            if state != NOWHERE and self.ranks.fits(number, state):
+                cost = Cost(*self.ranks.cost[number][self.ranks.order[number].index(state)])
+                for move in self.ranks.alike[number][state]:
+                    how = cutting(self.warm[card], profile, profile.placed_at(move.start))
+                    found.append((cost, how, card, move))
+        return found
+
+    def check(self) -> None:
+        buckets, seats = self.buckets, self.buckets.seats
+        assert buckets.left == [seats.of(warm) for warm in self.warm]
+        cards = range(len(NODES))
+        for state in {*buckets.state, EMPTY}:
+            in_it = [card for card in cards if buckets.state[card] == state]
+            assert sorted(buckets.in_state(state)) == in_it
+            assert buckets.count(state) == len(in_it)
+        for card in cards:
+            alike = [
+                n
+                for n in cards
+                if (buckets.state[n], buckets.left[n]) == (buckets.state[card], buckets.left[card])
+            ]
+            assert sorted(buckets.beside(card)) == alike
+            assert {buckets.key(n) for n in alike} == {buckets.key(card)}
+        for number, bits in enumerate(self.ranks.bit):
+            there = 0
+            for state in buckets.state:
+                there |= bits[state]
+            assert buckets.fits_at(number) == there
+
+
+@pytest.mark.parametrize("model", [H100, A30], ids=["H100", "A30"])
+def test_of_all_seats_that_cost_least_the_quickest_is_taken_and_the_index_is_what_a_recount_says(
+    model: GpuModelSpec,
+) -> None:
+    ranks = ranks_of(model)
+
+    @settings(max_examples=60, deadline=None)
+    @given(st.randoms(use_true_random=False))
+    def lives(chance: Random) -> None:
+        buckets = WarmBuckets(ranks, NODES)
+        counted, live = Recounted(buckets), list[tuple[int, int, int]]()
+        for _ in range(60):
+            number = chance.randrange(len(ranks.order))
+            profile = buckets.table.profiles[number]
+            act = chance.randrange(8)
+            if act < 4:
+                seats = counted.seats(number)
+                nodes = {node: len(on) for node, on in enumerate(buckets.empty.on) if on}
+                if taken := buckets.place(number):
+                    card, start = taken
+                    least = min(seats)[0]
+                    equal = [each for each in seats if each[0] == least]
+                    mine = [each for each in equal if (each[2], each[3].start) == taken]
+                    assert mine, "warmth never changes what a place costs"
+                    if least.opens:
+                        # Whole nodes stay whole first: of a node with fewest empty cards, one that is had most quickly.
+                        assert nodes[NODES[card]] == min(nodes.values())
+                        equal = [each for each in equal if NODES[each[2]] == NODES[card]]
+                    assert mine[0][1] == min(each[1] for each in equal) == buckets.cutting
+                    live.append((card, number, start))
+                    counted.warm[card] = after_placing(counted.warm[card], profile, profile.placed_at(start))
+                else:
+                    assert not seats
+            elif act < 7 and live:
+                card, number, start = live.pop(chance.randrange(len(live)))
+                profile = buckets.table.profiles[number]
+                buckets.release(card, number, start)
+                counted.warm[card] = after_release(counted.warm[card], profile, profile.placed_at(start))
+            elif seats := counted.seats(number):
+                _, _, card, (start, _) = chance.choice(seats)
+                buckets.hold(card, number, start)
+                live.append((card, number, start))
+                counted.warm[card] = after_placing(counted.warm[card], profile, profile.placed_at(start))
+            counted.check()
+
+    lives()
+
+
+def test_cards_are_taken_in_with_what_is_left_on_them_and_what_cannot_be_is_refused() -> None:
+    ranks = ranks_of(H100)
+    seven = ranks.table.profiles.index(SEVEN)
+    seats = WarmBuckets(ranks, ()).seats
+    left = seats.of(frozenset({Held(SEVEN.placed_at(0), SEVEN)}))
+    buckets = WarmBuckets(ranks, (0, 0, 0), (EMPTY,) * 3, (0, left, 0), seats)
+    assert (buckets.place(seven), buckets.cutting) == ((1, 0), Cutting.WARM)
+    with pytest.raises(KeyError, match="nothing of profile"):
+        buckets.release(0, seven, 0)
+    with pytest.raises(KeyError, match="does not fit"):
+        buckets.hold(1, seven, 0)
+    with pytest.raises(KeyError):
+        seats.of(frozenset({Held(A30.profiles[0].placements[0], A30.profiles[0])}))
+
+
+def test_a_card_that_leaves_has_nothing_left_when_it_comes_back() -> None:
+    ranks = ranks_of(H100)
+    two = ranks.table.profiles.index(TWO)
+    buckets = WarmBuckets(ranks, (0,))
+    card, start = buckets.place(two) or (0, 0)
+    buckets.release(card, two, start)
+    assert buckets.left[0]
+    buckets.remove(0)
+    buckets.add_again(0, 0, EMPTY)
+    assert (buckets.left, buckets.fits_at(two) != 0) == ([0], True)
+    assert buckets.add(1) == 1
+    assert buckets.left == [0, 0]
