@@ -75,9 +75,14 @@ def previewed(seating: Seating, *, profile: str) -> list[Drawing]:
     for gpu, card in list(seating.cards.items())[:SHOWN]:
         mine = [seat.placement for seat in seating.seats if seat.gpu == gpu]
         spans = [(p.start, p.size, "k-sold" if own else "oth", short(name)) for name, p, own in card.held]
-        spans += [(p.start, p.size, "own", f"yours · {short(profile)}") for p in mine]
+        spans += [(p.start, p.size, "own", _own(p.size, profile)) for p in mine]
         found.append(finished(card.where, grid_of(card), spans))
     return found
+
+
+def _own(size: int, profile: str) -> str:
+    """Name what would be one's own; on a single memory slice there is room for no more than that."""
+    return f"yours · {short(profile)}" if size > 1 else "yours"
 
 
 def grid_of(card: Card) -> int:

@@ -45,6 +45,13 @@ def test_the_quote_shows_price_most_quota_left_and_the_place(desk: Desk) -> None
     assert "north-1 / n01 / card 0" in page
 
 
+def test_what_would_be_ones_own_is_named_as_far_as_its_tile_has_room(desk: Desk) -> None:
+    assert "yours · 3g" in desk.read(f"/launch/?offering={offering('3g.40gb').pk}")
+    page = desk.read(f"/launch/?offering={offering('1g.10gb').pk}")
+    assert "yours" in page
+    assert "yours ·" not in page
+
+
 def test_a_quote_writes_nothing(desk: Desk) -> None:
     with CaptureQueriesContext(connection) as spoken:
         desk.read(f"/launch/?offering={offering().pk}&count=3&lasts=2+d")
