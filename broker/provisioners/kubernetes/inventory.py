@@ -30,7 +30,7 @@ class CardFound:
     published: Published | None = (
         None  # of one that is cut for each lease, where that is less than its model can
     )
-    asks: str = ""  # the resource by which a pod gets any of its slices, where that is not the usual one
+    asks: str = ""  # the resource by which a pod gets any of it, however cut; empty: each by its usual name
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,10 +15,15 @@ PLANNED_FOR = {Isolation.DEVICE.value, Isolation.HARDWARE.value}
 
 
 def cut_now(card: Gpu) -> Cut | None:
-    """Return how a card is cut; None for one whose cut is not ours to change: it follows its leases, or is shared."""
+    """Return how a card is cut; None for one whose cut is not ours to change.
+
+    It follows its leases, or is shared, or its node calls whatever it gives a card: how it is cut is only read.
+    """
     if card.layout_policy != LayoutPolicy.FIXED:
         return None
     if any(each.get("isolation", Isolation.HARDWARE.value) not in PLANNED_FOR for each in card.fixed_layout):
+        return None
+    if any(each.get("asks") for each in card.fixed_layout):
         return None
     return Cut.of(str(each["profile"]) for each in card.fixed_layout)
 

@@ -62,7 +62,8 @@ _CARDS = """
 SELECT g.id, n.id, n.name, c.id, c.name, g.index, c.shares_soft_cards, g.gpu_model_id, c.region,
        g.health = 'healthy' AND n.state = 'ready' AND g.closed_since IS NULL
          AND c.silent_since IS NULL AND c.frozen = '',
-       c.recuts, g.layout_policy, g.fixed_layout::text, c.driver, g.fabric, g.numa, g.published::text,
+       c.recuts AND g.fixed_layout -> 0 ->> 'asks' IS NULL, g.layout_policy, g.fixed_layout::text,
+       c.driver, g.fabric, g.numa, g.published::text,
        {lies}, {ended}
   FROM broker_gpu g JOIN broker_node n ON n.id = g.node_id JOIN broker_cluster c ON c.id = n.cluster_id
   {more}

@@ -149,6 +149,15 @@ def test_nodes_that_are_cut_anew_never_come_to_have_shares(life: Life) -> None:
     assert capacity.could_ever_fit(offering("1g.10gb"), quantity=1, same_node=False) == 7
 
 
+def test_a_node_that_calls_its_slices_cards_never_comes_to_have_others(life: Life) -> None:
+    cards(1)
+    halves = [{"profile": "3g.40gb", "start": start, "size": 4, "asks": "nvidia.com/gpu"} for start in (0, 4)]
+    Gpu.objects.update(layout_policy=LayoutPolicy.FIXED, fixed_layout=halves)
+    Cluster.objects.update(recuts=True)
+    assert capacity.could_ever_fit(offering("3g.40gb"), quantity=1, same_node=False) == 2
+    assert capacity.could_ever_fit(offering("1g.10gb"), quantity=1, same_node=False) == 0
+
+
 def test_what_one_cluster_could_ever_hold_is_asked_of_it_alone(life: Life) -> None:
     fleet(Rack("north-1", REGION, MODEL, nodes=1, cards_per_node=4), Rack("north-2", REGION, MODEL, nodes=1))
     Gpu.objects.filter(node__cluster__name="north-2").update(health="unhealthy")

@@ -13,6 +13,7 @@ from broker.services.layouts import cards, deciding, planning
 from broker.services.layouts.pools import pools_of
 from broker.services.leases.request import PlacementImpossible
 from ports import doorbell
+from tenants.services.refusals import Stale
 from tests.broker.services.layouts import ONES, THREES, fixed, proposed
 from tests.world import OPERATOR, Home, Life, fresh, held, home, offering, soft_offering
 
@@ -106,6 +107,18 @@ def test_cards_cut_for_their_leases_and_shared_cards_are_no_pool(life: Life, nod
     assert pools_of(node.cluster_id, now=life.now) == []
     Gpu.objects.update(layout_policy="dynamic", fixed_layout=[])
     assert pools_of(node.cluster_id, now=life.now) == []
+
+
+def test_a_node_that_calls_its_slices_cards_is_never_cut_anew(life: Life, node: Node, kestrel: Home) -> None:
+    life.ask(kestrel, offering("3g.40gb"))
+    life.run(180)
+    (change,) = planned(node, life)
+    for card in Gpu.objects.all():
+        card.fixed_layout = [{**each, "asks": "nvidia.com/gpu"} for each in card.fixed_layout]
+        card.save()
+    with pytest.raises(Stale):
+        deciding.approve(change, actor=OPERATOR, now=life.now)
+    assert planned(node, life) == []
 
 
 def test_demand_is_what_runs_waits_and_ended_lately(life: Life, node: Node, kestrel: Home) -> None:

@@ -91,7 +91,9 @@ class DevicePluginDriver:
         if found.sharing is not None:
             return _shared(node, model, found, found.sharing)
         counts, whole = gfd.profile_counts(node.status.allocatable), _amount(node, CARD)
-        cards = [_whole(name, index, model) for index in range(whole)]
+        # Whose plugin gives no slice by a name of its own is not cut by us: it could not say what became of it.
+        asks = "" if found.strategy == "mixed" else CARD
+        cards = [_whole(name, index, model, asks) for index in range(whole)]
         return _with_slices(name, model, cards, counts, most=max(found.count - whole, 0))
 
     def _single(self, name: str, model: GpuModelSpec, found: gfd.Discovered, slices: int) -> NodeFound:
@@ -198,10 +200,9 @@ def _ways(model: GpuModelSpec, counts: dict[str, int], most: int) -> Iterator[tu
             yield cuts
 
 
-def _whole(node: str, index: int, model: GpuModelSpec) -> CardFound:
-    return CardFound(
-        index, _uuid(node, index), model.name, Isolation.DEVICE, (Cut(0, model.grid, model.whole.name),)
-    )
+def _whole(node: str, index: int, model: GpuModelSpec, asks: str) -> CardFound:
+    cut = (Cut(0, model.grid, model.whole.name),)
+    return CardFound(index, _uuid(node, index), model.name, Isolation.DEVICE, cut, asks=asks)
 
 
 def _uuid(node: str, index: int) -> str:

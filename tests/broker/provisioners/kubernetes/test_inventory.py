@@ -149,6 +149,14 @@ def test_where_mig_is_single_the_product_tells_the_profile() -> None:
     assert {card.asks for card in found.cards} == {"nvidia.com/gpu"}
 
 
+@pytest.mark.parametrize(
+    ("strategy", "asks"), [("mixed", ""), ("single", "nvidia.com/gpu"), ("none", "nvidia.com/gpu")]
+)
+def test_a_node_that_would_call_its_slices_cards_says_so_before_it_is_cut(strategy: str, asks: str) -> None:
+    labels = gpu("NVIDIA-H100-80GB-HBM3", 2, 81559, mig_strategy=strategy)
+    assert [card.asks for card in read(labels, {"nvidia.com/gpu": "2"}).cards] == [asks] * 2
+
+
 def test_a_single_profile_that_the_model_does_not_have_is_a_problem() -> None:
     labels = gpu("NVIDIA-A100-SXM4-40GB-MIG-1g.99gb", 14, 4864)
     assert "no profile 1g.99gb" in read(labels, {"nvidia.com/gpu": "14"}).problems[0]
