@@ -84,6 +84,17 @@ case "$PWD" in */kwok) exit 1;; esac
     assert binaries.find("etcd") == binaries.kept("etcd") / "etcd"
 
 
+def test_what_is_built_for_these_pins_is_not_built_again(
+    elsewhere: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for module in binaries.modules():
+        binaries.kept(module).mkdir(parents=True)
+    monkeypatch.setattr(build, "need_go", lambda: pytest.fail("nothing is left to build"))
+    monkeypatch.setattr(os, "nice", lambda _: 0)
+    assert build.main() == 0
+    assert "Building" not in capsys.readouterr().out
+
+
 def test_a_machine_without_the_programs_leaves_the_tests_out_and_says_so_once(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "tests/controlplane/test_dra.py"],

@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from deploy import check
+from tests import run
+from tests.controlplane import binaries
 
 ROOT = Path(__file__).resolve().parents[2]
-PROMISED = {"run", "test", "check", "bench", "replay", "help"}
+PROMISED = {"run", "test", "check", "bench", "replay", "controlplane", "demo-kubernetes", "help"}
 
 
 def made(*arguments: str) -> str:
@@ -54,6 +56,19 @@ def test_check_goes_through_all_steps_and_fails_when_one_does(
     assert "words of 0" not in said
     monkeypatch.setattr(check, "STEPS", {"second": step(0)})
     assert check.main() == 0
+
+
+def test_a_cluster_is_built_by_a_command_of_its_own() -> None:
+    assert "-m tests.controlplane.build" in made("--dry-run", "controlplane")
+
+
+@pytest.mark.parametrize(("missing", "speaks"), [([], True), (["kwok"], False)])
+def test_the_whole_suite_speaks_to_a_cluster_where_there_is_one(
+    missing: list[str], speaks: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(binaries, "missing", lambda: missing)
+    marks = [said[said.index("-m") + 1] for _, said in run.parts() if "-m" in said]
+    assert marks == ["not cluster", *(["cluster"] if speaks else [])]
 
 
 def test_what_a_machine_cannot_run_is_one_line_each_that_says_how_to_add_it(tmp_path: Path) -> None:
