@@ -1,6 +1,7 @@
 """How one kind is followed: what reaches the sink, what makes us list again, and how trouble is waited out."""
 
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -100,6 +101,20 @@ def test_410_inside_the_stream_lists_again_after_a_moment_of_its_own(
     assert 0 <= naps[0] <= 5
 
 
+def test_agents_whom_one_server_forgot_do_not_list_all_at_once(follow: Follow, naps: list[float]) -> None:
+    forgets = listing(version=5), stream(GONE)
+    follow(*forgets * 4, listing(version=9), words=5)
+    assert len(set(naps)) == 4
+
+
+def test_each_watch_ends_at_a_moment_of_its_own(follow: Follow) -> None:
+    peaceful = stream(("BOOKMARK", pod("", 40)))
+    wire, _, _ = follow(listing(version=5), *[peaceful] * 6, words=7)
+    asked = [re.findall(r"timeoutSeconds=(\d+)", each.path)[0] for each in wire.asked[1:]]
+    assert len(set(asked)) > 1
+    assert all(290 <= int(seconds) <= 590 for seconds in asked)
+
+
 def test_a_refused_watch_of_an_old_version_lists_again(follow: Follow) -> None:
     _, told, _ = follow(listing(version=5), refused(410, "too old"), listing(version=9), words=2)
     assert [word for word, _ in told.words] == ["LISTED", "LISTED"]
@@ -117,6 +132,7 @@ def test_trouble_is_waited_out_ever_longer_but_never_for_ever(follow: Follow, na
     assert len(naps) == 12
     assert max(naps) <= 30
     assert max(naps[6:]) > max(naps[:2])
+    assert len(set(naps[6:])) > 1, "all agents come back at once"
 
 
 def test_a_server_that_names_a_time_is_left_alone_until_then(follow: Follow, naps: list[float]) -> None:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -60,6 +61,7 @@ def test_a_list_is_read_page_by_page(serve: Serve) -> None:
     assert ([json.loads(bytes(item)) for item in items], version) == ([{"a": 1}, {"a": 2}], "5")
     assert "continue=next+please" in wire.asked[1].path
     assert all("labelSelector=app%3Dx" in asked.path for asked in wire.asked)
+    assert all("limit=500" in asked.path for asked in wire.asked)
 
 
 def test_an_empty_list_may_be_null(serve: Serve) -> None:
@@ -88,6 +90,8 @@ def test_a_server_that_says_nothing_is_asked_less_and_less_often(serve: Serve, p
     wire.transport.within(60).apply(ANCHOR, manager="m")
     longest = [0.1, 0.2, 0.4, 0.8, 1.6, 2.0]
     assert all(most / 2 <= pause <= most for most, pause in zip(longest, pauses, strict=True))
+    shares = {pause / most for most, pause in zip(longest, pauses, strict=True)}
+    assert len(shares) > 1, "all who were refused at once come back at once"
 
 
 def test_a_pause_longer_than_we_have_is_told_to_the_caller(serve: Serve, pauses: list[float]) -> None:
@@ -195,6 +199,7 @@ def test_a_watch_yields_lines_whatever_the_chunks_are(serve: Serve) -> None:
     assert lines == [b'{"type":"ADDED"}', b'{"type":"BOOKMARK"}', b'{"type":"x"}']
     assert "resourceVersion=5" in wire.asked[0].path
     assert "allowWatchBookmarks=true" in wire.asked[0].path
+    assert "timeoutSeconds=300" in wire.asked[0].path
 
 
 def test_a_watch_from_too_long_ago_is_expired(serve: Serve) -> None:
@@ -227,6 +232,7 @@ def test_creating_posts_to_the_collection(serve: Serve) -> None:
 
 def test_a_process_of_its_own_connects_anew(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     wire = serve(Say(body=THING))
+    assert wire.connections == 0, "who only makes it may be forked yet"
     wire.api.get(REF)
     wire.api.get(REF)
     assert wire.connections == 1
@@ -324,3 +330,27 @@ def test_the_official_client_makes_pool_and_token_of_a_kubeconfig() -> None:
     connection = connect(kubeconfig)
     assert connection.host == "https://cluster.example:6443"
     assert connection.authorization() == "Bearer secret"
+    assert connection.pool.connection_pool_kw["maxsize"] == 32
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    """Write a program that signs in: each time it says another token, of which the first is for a minute ago."""
+    made = tmp_path / "sign-in"
+    made.write_text("""#!/bin/sh
+echo "$WHO" >> "$(dirname "$0")/calls"
+number=$(wc -l < "$(dirname "$0")/calls" | tr -d ' ')
+ends=2099-01-01T00:00:00Z
+[ "$number" = 1 ] && ends=2020-01-01T00:00:00Z
+printf '{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential",'
+printf ' "status": {"token": "%s-%s", "expirationTimestamp": "%s"}}' "$1" "$number" "$ends"
+""")
+    made.chmod(0o755)
+    return made
+
+
+def test_a_program_signs_in_and_is_asked_again_once_its_token_ran_out(program: Path) -> None:
+    given = {**EXEC, "command": str(program), "args": ["told"], "env": [{"name": "WHO", "value": "broker"}]}
+    connection = connect(of_user(exec=given))
+    assert [connection.authorization() for _ in range(2)] == ["Bearer told-2"] * 2
+    assert (program.parent / "calls").read_text().split() == ["broker"] * 2
