@@ -64,6 +64,23 @@ def test_the_web_process_loads_no_cluster_and_no_science() -> None:
     assert found.stdout.strip() == "[]", found.stdout + found.stderr
 
 
+def test_of_the_official_client_only_signing_in_is_used() -> None:
+    """Its typed models cost two hundred times what decoding costs."""
+    found = [node for _, tree in trees(*FLOORS) for node in ast.walk(tree)]
+    taken = {
+        f"{node.module}.{name.name}"
+        for node in found
+        if isinstance(node, ast.ImportFrom)
+        for name in node.names
+    } | {name.name for node in found if isinstance(node, ast.Import) for name in node.names}
+    assert {name for name in taken if name.startswith("kubernetes")} == {
+        "kubernetes.client.ApiClient",
+        "kubernetes.client.Configuration",
+        "kubernetes.config.ConfigException",
+        "kubernetes.config.load_kube_config_from_dict",
+    }
+
+
 def test_no_module_has_a_name_that_says_nothing() -> None:
     assert [p for p in sources(*FLOORS) if p.stem in BANNED_NAMES or p.parent.name in BANNED_NAMES] == []
 
