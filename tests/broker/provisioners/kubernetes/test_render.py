@@ -47,10 +47,14 @@ def rendered(lease: Any, driver: SliceDriver = PLUGIN) -> list[dict[str, Any]]:
     return [anchor(lease, driver), *lease_objects(lease, driver, anchor_uid=UID)]
 
 
+A_QUARTER = replace(
+    LEASE, offering=SHARE, slices=(replace(LEASE.slices[0], profile="quarter", start=2, size=2),)
+)
 EVERYTHING = {
     **{f"lease-{name}": rendered(lease) for name, lease in EVERY_TEMPLATE.items()},
     **{f"slices-{name}": rendered(LEASE, driver) for name, driver in DRIVERS.items()},
     **{f"gang-{name}": rendered(GANG, driver) for name, driver in DRIVERS.items()},
+    **{f"shares-{name}": rendered(A_QUARTER, DRIVERS[name]) for name in ("device_plugin", "hami")},
     **{
         f"project-{name}": project_objects(PROJECT, driver, entrances=ENTRANCES)
         for name, driver in DRIVERS.items()
@@ -146,7 +150,7 @@ def test_what_a_pod_refers_to_is_applied_before_it() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [each for each in EVERYTHING if each.startswith(("lease", "slices", "gang"))]
+    "name", [each for each in EVERYTHING if each.startswith(("lease", "slices", "gang", "shares"))]
 )
 def test_what_makes_pods_is_applied_last(name: str) -> None:
     """A pod that runs is taken as proof that all else is there."""
@@ -232,6 +236,26 @@ def test_a_pod_never_asks_for_two_replicas() -> None:
     places = tuple(replace(LEASE.slices[0], profile="quarter", start=start, size=2) for start in (0, 2))
     with pytest.raises(Unfit, match="one replica"):
         rendered(replace(LEASE, offering=SHARE, slices=places))
+
+
+def test_hami_caps_memory_and_compute_of_a_soft_share_on_the_card_that_was_sold() -> None:
+    (pod,) = pods(EVERYTHING["shares-hami"])
+    limits = pod["spec"]["containers"][0]["resources"]["limits"]
+    asked = {name: count for name, count in limits.items() if name.startswith("nvidia.com/")}
+    quarter = {"nvidia.com/gpumem": "20480", "nvidia.com/gpucores": "25"}
+    assert asked == {"nvidia.com/gpu": "1", **quarter}
+    told = pod["metadata"]["annotations"]
+    assert told["nvidia.com/use-gpuuuid"] == LEASE.slices[0].card_uuid
+    assert told["nvidia.com/vgpu-mode"] == "hami-core"
+    assert pod["spec"]["schedulerName"] == "hami-scheduler"
+
+
+def test_hami_gives_no_two_parts_of_one_card_and_no_share_without_a_cap() -> None:
+    twice = replace(A_QUARTER, slices=(*A_QUARTER.slices, replace(A_QUARTER.slices[0], start=4)))
+    with pytest.raises(Unfit, match="one part of a card"):
+        rendered(twice, DRIVERS["hami"])
+    with pytest.raises(Unfit, match="sell it as soft"):
+        rendered(replace(A_QUARTER, offering=replace(SHARE, isolation=Isolation.NONE)), DRIVERS["hami"])
 
 
 @pytest.mark.parametrize("offering", [SHARE, MIG])
