@@ -9,8 +9,9 @@ two processors need ten minutes more to make.
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import cycle
 from statistics import quantiles
@@ -229,12 +230,21 @@ def rung() -> int:
     return int(number)
 
 
+@contextmanager
+def started(audit: Audit, figures: Figures) -> Iterator[ControlPlane]:
+    """Start a control plane, and say how long it took until it would run pods."""
+    began = clock.monotonic()
+    with ControlPlane(audit.options()) as plane:
+        figures.most("control_plane_up", clock.monotonic() - began, unit="s", at_most=6)
+        yield plane
+
+
 def main() -> None:
     figures = Figures("kubernetes")
     size = SIZES["".join(sys.argv[1:])]
     with (
         Audit() as audit,
-        ControlPlane(audit.options()) as plane,
+        started(audit, figures) as plane,
         Processes() as processes,
         Sightings(plane.api) as sightings,
     ):
