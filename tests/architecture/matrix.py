@@ -594,7 +594,10 @@ ROWS: dict[str, Row] = {
         for step in ("doctor/again", "credentials", "ways", "believe", "thaw", "orphans", "share", "unshare")
     },
     "ops/clusters/<str:pk>/layouts/": ops(thing="cluster", GET=STAFF),
-    "ops/clusters/<str:pk>/layouts/plan/": ops(thing="cluster", GET=STAFF, POST=STAFF),
+    **{
+        f"ops/clusters/<str:pk>/layouts/{step}/": ops(thing="cluster", GET=STAFF, POST=STAFF)
+        for step in ("plan", "begin", "wait")
+    },
     "ops/layouts/<str:pk>/": ops(thing="layout change", GET=STAFF),
     **{
         f"ops/layouts/<str:pk>/{step}/": ops(thing="layout change", GET=STAFF, POST=STAFF)

@@ -131,6 +131,7 @@ def addresses() -> dict[str, str]:
         "believe": f"{here}/believe/",
         "layouts": f"{here}/layouts/",
         "plan": f"{here}/layouts/plan/",
+        "begin": f"{here}/layouts/begin/",
         "orphans": f"{here}/orphans/",
         "thaw": f"{here}/thaw/",
     }

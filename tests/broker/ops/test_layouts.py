@@ -3,15 +3,18 @@
 import pytest
 from django.test import Client
 
+from broker import tasks
 from broker.domain.repartition import Step
 from broker.models import Cluster, Gpu, LayoutChange, Node
 from broker.services.fleet import cards
 from broker.services.fleet.needs import _nodes
 from broker.services.fleet.uses import Use
+from broker.services.layouts import beginning
+from broker.services.leases.request import PlacementImpossible
 from tenants.models import AuditEvent
 from tenants.services.walls import as_staff
 from tests.broker.services.layouts import Driver, ail, fixed, proposed
-from tests.world import Home, Life, home, offering
+from tests.world import OPERATOR, Home, Life, fresh, home, offering
 
 
 @pytest.fixture
@@ -74,6 +77,39 @@ def test_a_plan_is_asked_for_approved_and_carried_out_from_the_pages(
         ("layout.closing", "operator@example.org", "they have waited long enough"),
     ]
     assert "Cut now" in page(operator, here)
+
+
+def test_operators_let_plans_begin_by_themselves_and_who_was_refused_is_served(
+    life: Life, node: Node, operator: Client
+) -> None:
+    Cluster.objects.update(recuts=False)
+    swift, here = home("Swift"), f"/ops/clusters/{node.cluster_id}/layouts/"
+    with pytest.raises(PlacementImpossible):
+        life.ask(swift, offering("3g.40gb"), quantity=2)
+    assert f"{here}begin/" in page(operator, here)
+    assert "nobody is thrown out" in page(operator, f"{here}begin/")
+    assert operator.post(f"{here}begin/", {"reason": " "}).status_code == 400
+    assert operator.post(f"{here}begin/", {"reason": "it is theirs"})["Location"] == here
+    assert operator.post(f"{here}begin/", {"reason": "it is theirs"}).status_code == 302
+    waiting = life.ask(swift, offering("3g.40gb"), quantity=2)
+    life.run(180)
+    tasks.plan_layouts(node.cluster_id)
+    life.go(180)
+    assert fresh(waiting).state == "active"
+    assert f"{here}wait/" in page(operator, here)
+    assert "refused at once" in page(operator, f"{here}wait/")
+    operator.post(f"{here}wait/", {"reason": "no longer"})
+    assert not Cluster.objects.get().recuts
+    begun = [(action, reason) for action, _, reason in trail() if action == "layouts.begin"]
+    assert begun == [("layouts.begin", "it is theirs"), ("layouts.begin", "no longer")]
+    assert operator.get("/ops/clusters/clu_x/layouts/begin/").status_code == 404
+
+
+def test_who_lets_plans_begin_has_the_cluster_planned_at_once(life: Life, node: Node) -> None:
+    hint = ("broker.plan_layouts", node.cluster_id)
+    for recuts in (False, True):
+        beginning.allow(node.cluster, recuts, why="as agreed", actor=OPERATOR, now=life.now)
+        assert (hint in {each[2:4] for each in life.hints}) is recuts
 
 
 def test_a_change_is_called_off_with_a_reason(
