@@ -29,6 +29,14 @@ def most_per_card(document: Mapping[str, Any]) -> dict[str, int]:
     return {profile: count for profile, count in most.items() if count}
 
 
+def common(told: Iterable[Mapping[str, int] | None]) -> dict[str, int] | None:
+    """Return what the cards of all of some nodes can have; None where each can have all that its model can."""
+    limits = [each for each in told if each is not None]
+    if not limits:
+        return None
+    return {name: min(each.get(name, 0) for each in limits) for name in limits[0]}
+
+
 def config_of(cuts: Mapping[int, Cut]) -> list[dict[str, Any]]:
     """Write a node's layout as one config: an entry for each way in which any of its cards is cut."""
     return [

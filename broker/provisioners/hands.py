@@ -1,6 +1,6 @@
 """What cutting a node anew needs of its cluster: to look, to keep pods away, and to tell it what to become."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
@@ -21,8 +21,11 @@ class Machine:
 class LayoutHands(Protocol):
     """Every call may be repeated, and raises Unanswered when nobody knows whether it happened."""
 
-    def profiles(self, machine: Machine) -> dict[str, int] | None:
-        """Return the most of each profile that a card of it may have; None when the node does not say."""
+    def profiles(self, machines: Sequence[Machine]) -> dict[str, dict[str, int] | None]:
+        """Return the most of each profile that a card may have, by the id of each node of one cluster that says it.
+
+        None stands for all that its model can; a node that does not say is left out, and is to stay as it is cut.
+        """
 
     def look(self, machine: Machine, *, now: datetime) -> NodeSeen:
         """Say how far it is."""

@@ -3,7 +3,7 @@
 While it works its slices are gone, as a real node's are; a node that wedged goes on only when it is told another name.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 from django.conf import settings
@@ -25,8 +25,10 @@ ILLS = ("dawdles", "wedges", "fails")
 class SimulatedHands:
     """Keeps what its nodes are told in a table, so that several workers see one cluster."""
 
-    def profiles(self, machine: Machine) -> dict[str, int] | None:
-        return None  # the simulated cards can all that their model can
+    def profiles(self, machines: Sequence[Machine]) -> dict[str, dict[str, int] | None]:
+        return dict.fromkeys(
+            machine.id for machine in machines
+        )  # simulated cards can all that their model can
 
     def look(self, machine: Machine, *, now: datetime) -> NodeSeen:
         cards = list(Gpu.objects.filter(node_id=machine.id))

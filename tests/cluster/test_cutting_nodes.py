@@ -1,5 +1,6 @@
 """Hands that cut nodes, simulated and real: they taint, tell and see the same, whatever the node's manners."""
 
+import json
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -78,6 +79,16 @@ def real_hands(plane: ControlPlane, *, learns_within: timedelta = timedelta()) -
     return KubernetesHands(way=lambda cluster: transport, learns_within=learns_within)
 
 
+def tells(plane: ControlPlane, node: str, most: dict[str, int]) -> str:
+    """Let a node's mig-manager have written down what its cards can become; return where that is."""
+    layouts = [{"devices": "all", "mig-enabled": True, "mig-devices": most}]
+    marks = {"app.kubernetes.io/component": "nvidia-mig-manager", "nvidia.com/node-name": node}
+    meta = {"name": f"{node}-mig-config", "namespace": "gpu-operator", "labels": marks}
+    data = {"config.yaml": json.dumps({"version": "v1", "mig-configs": {"balanced": layouts}})}
+    plane.api.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": data})
+    return f"/api/v1/namespaces/gpu-operator/configmaps/{meta['name']}"
+
+
 @pytest.fixture(params=["simulated", pytest.param("kubernetes", marks=pytest.mark.cluster)])
 def stage(request: pytest.FixtureRequest, db: None) -> Callable[[str], Stage]:
     if request.param == "simulated":
@@ -110,7 +121,7 @@ def test_a_node_is_seen_as_it_is(stage: Callable[[str], Stage]) -> None:
     seen = here.hands.look(here.machine, now=here.now)
     assert (seen.config, seen.tainted, seen.pods, seen.there) == ("", False, 0, True)
     assert dict(seen.slots) == {"card": 2}
-    assert here.hands.profiles(here.machine) is None
+    assert here.hands.profiles([here.machine]).get(here.machine.id) is None
 
 
 def test_a_taint_is_set_and_taken_away_however_often(stage: Callable[[str], Stage]) -> None:
@@ -223,21 +234,17 @@ class TestReal:
         self, control_plane: ControlPlane, gpu_nodes: Nodes
     ) -> None:
         here = KubernetesStage(control_plane, gpu_nodes, "obeys")
-        config = "mig-configs: {all-1g.10gb: [{devices: all, mig-enabled: true, mig-devices: {1g.10gb: 7}}]}"
-        labels = {
-            "app.kubernetes.io/component": "nvidia-mig-manager",
-            "nvidia.com/node-name": here.machine.name,
-        }
-        meta = {"name": f"{here.machine.name}-mig-config", "namespace": "gpu-operator", "labels": labels}
-        control_plane.api.create(
-            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"config.yaml": config}}
-        )
-        assert here.hands.profiles(here.machine) == {"1g.10gb": 7}
-        path = f"/api/v1/namespaces/gpu-operator/configmaps/{meta['name']}"
+        mute, other = Machine("mute", "mute", "clu"), Machine("other", "other", "clu")
+        all_of_them = [here.machine, mute, other]
+        assert here.hands.profiles(all_of_them) == {}
+        path = tells(control_plane, here.machine.name, {"1g.10gb": 7})
+        others = tells(control_plane, "other", {"3g.40gb": 2})
+        assert here.hands.profiles(all_of_them) == {"nod": {"1g.10gb": 7}, "other": {"3g.40gb": 2}}
+        assert here.hands.profiles([here.machine]) == {"nod": {"1g.10gb": 7}}
         control_plane.api.patch(path, {"data": {"config.yaml": "what: ever"}})
-        with pytest.raises(Unanswered, match="cannot be read"):
-            here.hands.profiles(here.machine)
-        control_plane.api.delete(path)
+        assert here.hands.profiles(all_of_them) == {"other": {"3g.40gb": 2}}
+        for each in (path, others):
+            control_plane.api.delete(each)
 
     def test_without_rights_nothing_is_known(self, control_plane: ControlPlane, gpu_nodes: Nodes) -> None:
         here = KubernetesStage(control_plane, gpu_nodes, "obeys")
@@ -261,7 +268,9 @@ def test_a_pool_on_a_real_control_plane_is_cut_for_who_waits(
     kestrel = home("Kestrel")
     waiting = life.ask(kestrel, offering("3g.40gb"), quantity=2)
     life.run(180)
+    told = tells(control_plane, node.name, {"1g.10gb": 7, "3g.40gb": 2})
     change = approved(node, life)
+    control_plane.api.delete(told)
     name = real_node(gpu_nodes, "wedges-once", change.cuts)
     Node.objects.update(name=name)
     Cluster.objects.update(provisioner="kubernetes")

@@ -15,6 +15,8 @@ PAID_UNTIL, SPEC_HASH = f"{DOMAIN}/paid-until", f"{DOMAIN}/spec-hash"  # annotat
 METERING = f"{DOMAIN}/metering"  # the finalizer of pods: what ended stays until our books know when
 REPARTITION = f"{DOMAIN}/repartition"  # the taint of a node that is being cut anew
 OURS = f"{MANAGED_BY}={US}"  # as a selector
+# Where mig-managers look: their operator's namespace, our ConfigMap of layouts, and whose legal layouts one tells.
+OPERATOR, LAYOUTS, OF_NODE = "gpu-operator", "gpubroker-mig", "nvidia.com/node-name"
 
 LEASES, PROJECTS, INSTALLER = "gpubroker-lease", "gpubroker-project", "gpubroker-install"  # field managers
 

@@ -4,13 +4,14 @@ A layout is known to the nodes by a name in one ConfigMap, which the operator's 
 bring a changed ConfigMap to their pods within some two minutes; a node that is told a name it has not learned fails.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
 from functools import cache
 from typing import Any
 
 import msgspec
+import structlog
 
 from broker.domain.cuts import Cut
 from broker.domain.mig_configs import alias_of, config_of, most_per_card, name_of, profile_of
@@ -20,12 +21,13 @@ from broker.provisioners.hands import Machine
 from broker.provisioners.kubernetes import objects
 from broker.provisioners.kubernetes.cluster import way_into
 from broker.provisioners.kubernetes.kinds import CONFIG_MAP, NODE, POD, Ref
-from broker.provisioners.kubernetes.labels import MANAGED_BY, REPARTITION, US
+from broker.provisioners.kubernetes.labels import LAYOUTS, MANAGED_BY, OF_NODE, OPERATOR, REPARTITION, US
 from broker.provisioners.kubernetes.refusals import Conflict, Missing, Refusal
 from broker.provisioners.kubernetes.transport import Api, Transport
 
+log = structlog.get_logger(__name__)
 WANTED, STATE = "nvidia.com/mig.config", "nvidia.com/mig.config.state"
-OPERATOR, LAYOUTS = "gpu-operator", "gpubroker-mig"  # the namespace, and the ConfigMap that holds our layouts
+TELLS = "app.kubernetes.io/component=nvidia-mig-manager"  # what it wrote itself: the legal layouts of a node
 DOCUMENT, LEARNED = "config.yaml", "learned.json"  # the operator reads the first, we the second
 LEARNS_WITHIN = timedelta(minutes=2)
 MANAGER = "gpubroker-mig"
@@ -77,17 +79,15 @@ class KubernetesHands:
     ) -> None:
         self._way, self._learns_within = cache(way or _way), learns_within
 
-    def profiles(self, machine: Machine) -> dict[str, int] | None:
-        labels = f"app.kubernetes.io/component=nvidia-mig-manager,nvidia.com/node-name={machine.name}"
-        with self._asking(machine) as api:
-            items, _ = api.list_all(CONFIG_MAP, namespace=OPERATOR, labels=labels)
-        for item in items:
-            document = objects.read(item, _Map).data.get(DOCUMENT, "")
-            try:
-                return most_per_card(msgspec.yaml.decode(document, type=dict[str, Any]))
-            except (ValueError, msgspec.MsgspecError) as error:
-                raise Unanswered(f"what {machine.name} says it can become cannot be read: {error}") from error
-        return None
+    def profiles(self, machines: Sequence[Machine]) -> dict[str, dict[str, int] | None]:
+        with self._asking(machines[0]) as api:
+            items, _ = api.list_all(CONFIG_MAP, namespace=OPERATOR, labels=f"{TELLS},{OF_NODE}")
+        ids, found = {machine.name: machine.id for machine in machines}, dict[str, dict[str, int] | None]()
+        for told in (objects.read(item, _Map) for item in items):
+            name = told.metadata.labels.get(OF_NODE, "")
+            if name in ids and (most := _most(name, told.data.get(DOCUMENT, ""))):
+                found[ids[name]] = most
+        return found
 
     def look(self, machine: Machine, *, now: datetime) -> NodeSeen:
         with self._asking(machine) as api:
@@ -178,6 +178,15 @@ class KubernetesHands:
             yield self._way(machine.cluster).within()
         except Refusal as refused:
             raise Unanswered(str(refused)) from refused
+
+
+def _most(node: str, document: str) -> dict[str, int] | None:
+    """Read what a node says it can become; None for what cannot be read, as if it said nothing."""
+    try:
+        return most_per_card(msgspec.yaml.decode(document, type=dict[str, Any]))
+    except (ValueError, msgspec.MsgspecError) as error:
+        log.warning("what a node says it can become cannot be read", node=node, why=str(error))
+        return None
 
 
 def _way(cluster_id: str) -> Transport:

@@ -1,6 +1,7 @@
 """Plans for the pools of a cluster. A plan is only a row until somebody approves it."""
 
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
 
 import structlog
@@ -8,6 +9,7 @@ from django.db import transaction
 
 from broker.domain.cuts import Catalogue
 from broker.domain.layouts import NodePlan, plan
+from broker.domain.mig_configs import common
 from broker.domain.repartition import Step
 from broker.models import Cluster, LayoutChange, LayoutPolicy, LayoutStep, Node
 from broker.models.layouts import layout_of
@@ -51,14 +53,16 @@ def propose(cluster_id: str, *, now: datetime) -> list[LayoutChange]:
         if hands is None:
             continue
         try:
-            most = hands.profiles(machine_of(next(iter(pool.nodes.values()))))
+            told = hands.profiles([machine_of(node) for node in pool.nodes.values()])
         except Unanswered as silence:
             log.warning(
                 "no layout is planned: the cluster does not answer", model=pool.model, why=str(silence)
             )
             continue
+        # A node that does not say what it can become stays as it is cut; what it offers counts all the same.
+        views = [replace(view, open=view.open and view.name in told) for view in pool.views]
         spec = spec_of(pool.model)
-        plans = plan(pool.views, pool.demand, Catalogue(spec, plain_profiles(spec), most))
+        plans = plan(views, pool.demand, Catalogue(spec, plain_profiles(spec), common(told.values())))
         proposed += _keep(pool, {each.node: each for each in plans}, now)
     return proposed
 

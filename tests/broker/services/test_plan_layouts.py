@@ -182,7 +182,7 @@ def test_what_a_node_says_it_can_is_all_that_is_planned(
 ) -> None:
     life.ask(kestrel, offering("3g.40gb"))
     life.run(180)
-    monkeypatch.setattr(SimulatedHands, "profiles", lambda *_: {"1g.10gb": 7, "4g.40gb": 1})
+    tells(monkeypatch, {node.pk: {"1g.10gb": 7, "4g.40gb": 1}})
     assert planned(node, life) == []
 
     def silent(*_: object) -> None:
@@ -192,6 +192,39 @@ def test_what_a_node_says_it_can_is_all_that_is_planned(
     assert planned(node, life) == []
     monkeypatch.undo()
     assert len(planned(node, life)) == 1
+
+
+def tells(monkeypatch: pytest.MonkeyPatch, told: dict[str, dict[str, int]]) -> None:
+    monkeypatch.setattr(SimulatedHands, "profiles", lambda _, machines: told)
+
+
+def test_a_node_that_does_not_say_what_it_can_keeps_its_cut(
+    life: Life, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mute, other = fixed(nodes=2, cards_per_node=1)
+    waiting = life.ask(home("Kestrel"), offering("3g.40gb"), quantity=4)
+    life.run(180)
+    tells(monkeypatch, {other.pk: {"1g.10gb": 7, "3g.40gb": 2}})
+    (change,) = planned(mute, life)
+    assert change.node == other
+    assert fresh(waiting).state == "queued"
+    tells(monkeypatch, {})
+    assert planned(mute, life) == []
+    monkeypatch.undo()
+    assert {each.node for each in planned(mute, life)} == {mute, other}
+
+
+def test_nodes_that_differ_become_only_what_all_of_them_can(
+    life: Life, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = fixed(nodes=2, cards_per_node=1)
+    life.ask(home("Kestrel"), offering("3g.40gb"), quantity=4)
+    life.run(180)
+    tells(monkeypatch, {one.pk: {"1g.10gb": 7, "3g.40gb": 2}, other.pk: {"1g.10gb": 7}})
+    assert planned(one, life) == []
+    tells(monkeypatch, {one.pk: {"1g.10gb": 7, "3g.40gb": 2}, other.pk: {"1g.10gb": 7, "3g.40gb": 1}})
+    cuts = [dict(cut.counts) for each in planned(one, life) for cut in each.cuts.values()]
+    assert [cut.get("3g.40gb") for cut in cuts] == [1, 1]
 
 
 def test_a_cluster_that_nobody_can_cut_is_not_planned(life: Life, node: Node, kestrel: Home) -> None:

@@ -216,15 +216,32 @@ def _mig_configs(s: Snapshot) -> Answer:
     cuttable = {node.metadata.name for node in gpu_nodes(s) if _cuttable(node)}
     if not cuttable or s.driver != "device_plugin":
         return ok("of no matter here")
-    told = {
-        each["metadata"].get("labels", {}).get("nvidia.com/node-name", "") for each in seen(s.config_maps)
-    }
+    metas = [each["metadata"] for each in seen(s.config_maps)]
+    ours_to_read = [meta for meta in metas if meta.get("namespace") == labels.OPERATOR]
+    told = {meta.get("labels", {}).get(labels.OF_NODE, "") for meta in ours_to_read}
     if without := cuttable - told:
         return warn(
             f"no list of legal layouts for {names(without)}",
-            "Upgrade the mig-manager to v0.15 or newer; until then these nodes keep the cut they have.",
+            f"Upgrade the mig-manager to v0.15 or newer, in the namespace {labels.OPERATOR}; until then these nodes"
+            " keep the cut they have.",
         )
     return ok(f"legal layouts of {len(cuttable)} nodes are known")
+
+
+def _mig_reads(s: Snapshot) -> Answer:
+    """Find whether mig-managers read layouts from where we write them: else every change would end in quarantine."""
+    if s.driver != "device_plugin" or not any(_cuttable(node) for node in gpu_nodes(s)):
+        return ok("of no matter here")
+    fix = f"Set migManager.config.name: {labels.LAYOUTS} in the ClusterPolicy; until then approve no plan of a layout."
+    named = {
+        each.get("spec", {}).get("migManager", {}).get("config", {}).get("name", "")
+        for each in seen(s.cluster_policies)
+    }
+    if not named:
+        return unknown("there is no ClusterPolicy that says what mig-managers read", fix)
+    if named != {labels.LAYOUTS}:
+        return warn(f"mig-managers read {names(named - {'', labels.LAYOUTS}) or 'a list of their own'}", fix)
+    return ok(f"mig-managers read {labels.LAYOUTS}")
 
 
 def _wedged(s: Snapshot) -> Answer:
@@ -296,6 +313,7 @@ CHECKS = (
     Check("sharing", "Replicas have no wall between them and must not be taken for cards.", _sharing),
     Check("resource-names", "Of two givers of one name nobody knows which card is meant.", _names_collide),
     Check("mig-layouts", "Nodes are only ever cut into what is legal for them.", _mig_configs),
+    Check("mig-reads", "A node that is told a layout it never read fails, and is quarantined.", _mig_reads),
     Check("mig-state", "A node that is being cut gives nothing.", _wedged),
     Check("dra-driver", "Claims are allocated from what it publishes.", _dra),
     Check("device-classes", "Claims name them.", _classes),

@@ -76,11 +76,17 @@ METRICS = thing(
     },
 )
 LAYOUTS = thing(
-    "gpu-1-mig-config", labels={"nvidia.com/node-name": "gpu-1"}, data={"config.yaml": "version: v1"}
+    "gpu-1-mig-config",
+    "gpu-operator",
+    labels={"nvidia.com/node-name": "gpu-1"},
+    data={"config.yaml": "version: v1"},
 )
 POLICY = thing(
     "cluster-policy",
-    spec={"devicePlugin": {"config": {"name": "plugin"}}},
+    spec={
+        "devicePlugin": {"config": {"name": "plugin"}},
+        "migManager": {"config": {"name": "gpubroker-mig"}},
+    },
     status={"state": "ready"},
 )
 NODES = [node()]

@@ -85,6 +85,15 @@ def plugin(text: str) -> dict[str, Any]:
     return thing("plugin", data={"config.yaml": text})
 
 
+def elsewhere(namespace: str) -> dict[str, Any]:
+    """Return a node's legal layouts, written where we do not look."""
+    return {**LAYOUTS, "metadata": {**LAYOUTS["metadata"], "namespace": namespace}}
+
+
+def mig_reads(name: str) -> dict[str, Any]:
+    return {**POLICY, "spec": {"migManager": {"config": {"name": name}}}}
+
+
 def hook(name: str, kinds: str = "pods") -> dict[str, Any]:
     return thing(name, webhooks=[{"rules": [{"resources": [kinds]}]}])
 
@@ -188,6 +197,13 @@ TABLE: list[tuple[str, Snapshot, Outcome, str]] = [
     ("resource-names", changed(device_classes=[DRA]), OK, "one giver"),
     ("mig-layouts", changed(config_maps=[METRICS]), WARN, "gpu-1"),
     ("mig-layouts", with_nodes(node(what=GpuNode(card=L40S)), config_maps=[]), OK, "no matter"),
+    ("mig-layouts", changed(config_maps=[elsewhere("nvidia")]), WARN, "gpu-1"),
+    ("mig-reads", changed(), OK, "gpubroker-mig"),
+    ("mig-reads", changed(cluster_policies=[mig_reads("default-mig-parted-config")]), WARN, "default-mig"),
+    ("mig-reads", changed(cluster_policies=[thing("cluster-policy")]), WARN, "a list of their own"),
+    ("mig-reads", changed(cluster_policies=[]), UNKNOWN, "no ClusterPolicy"),
+    ("mig-reads", with_nodes(node(what=GpuNode(card=L40S)), cluster_policies=[]), OK, "no matter"),
+    ("mig-reads", changed(cluster_policies=[], driver="dra"), OK, "no matter"),
     ("mig-state", with_nodes(node(mig__config__state="failed")), BAD, "failed on gpu-1"),
     ("mig-state", with_nodes(node(mig__config__state="pending")), WARN, "under way on gpu-1"),
     ("dra-driver", changed(driver="dra"), BAD, "no ResourceSlices"),
