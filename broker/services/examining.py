@@ -34,9 +34,11 @@ def models() -> tuple[GpuModelSpec, ...]:
     return tuple(specs().values())
 
 
-def of_kubeconfig(kubeconfig: Mapping[str, Any], *, driver: SliceDriver, now: datetime) -> list[Finding]:
-    """Examine a cluster before it joins: our books say nothing of it."""
-    return judging.examine(taking.take(kubeconfig, driver, known=Known(), now=now))
+def of_kubeconfig(
+    kubeconfig: Mapping[str, Any], *, driver: SliceDriver, now: datetime, tries: str = ""
+) -> list[Finding]:
+    """Examine a cluster before it joins: our books say nothing of it. Pods of the image `tries` try its network."""
+    return judging.examine(taking.take(kubeconfig, driver, known=Known(), now=now, tries=tries))
 
 
 def of_cluster(cluster: Cluster, *, now: datetime) -> list[Finding]:

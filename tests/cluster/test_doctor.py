@@ -16,6 +16,7 @@ from cryptography.fernet import Fernet
 from django.core.management import CommandError, call_command
 
 from broker.models import Cluster, ClusterCredential
+from broker.provisioners.kubernetes.doctor import trying
 from broker.provisioners.kubernetes.doctor.findings import Finding, Outcome
 from broker.provisioners.kubernetes.doctor.judging import examine, fits
 from broker.provisioners.kubernetes.doctor.taking import Known, take
@@ -34,9 +35,9 @@ OwnControlPlane = Callable[..., ControlPlane]
 LACKS_BARE = {"priority-classes", "admission-policies", "gpu-nodes", "nodes-ready"}
 
 
-def look(kubeconfig: Any, known: Known | None = None) -> Findings:
+def look(kubeconfig: Any, known: Known | None = None, *, tries: str = "") -> Findings:
     now = datetime.now(UTC)
-    found = take(parse(yaml.safe_dump(kubeconfig)), PLUGIN, known=known or Known(), now=now)
+    found = take(parse(yaml.safe_dump(kubeconfig)), PLUGIN, known=known or Known(), now=now, tries=tries)
     return {each.name: each for each in examine(found)}
 
 
@@ -131,6 +132,33 @@ def becomes(plane: ControlPlane, outcome: Outcome) -> None:
     end = time.monotonic() + 90
     while (seen := look(admin(plane))["admission-works"]).outcome is not outcome:
         assert time.monotonic() < end, seen
+
+
+@pytest.mark.cluster
+def test_pods_try_whether_network_policies_hold_and_nothing_of_it_stays(
+    plane: ControlPlane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No network is there to try: how the pod that calls ends is played, as the tag of its image says."""
+    plane.api.create(GpuNode(cards=1).manifest("tries-1"))
+    plane.api.until("/api/v1/nodes/tries-1", lambda seen: ready(seen) == "True")
+    ends = (
+        ("HELD", "succeed-1s", Outcome.OK, "out of reach"),
+        ("", "fail-1s", Outcome.UNKNOWN, "ended with 1: "),
+        ("REACHED", "fail-1s", Outcome.BAD, "was reached on trial"),
+        ("ALONE", "fail-1s", Outcome.UNKNOWN, "not even"),
+        ("", "never-pulls", Outcome.UNKNOWN, "Pull"),
+    )
+    for how, script, outcome, words in ends:
+        for name in ("REACHED", "ALONE"):
+            monkeypatch.setattr(trying, name, 1 if name == how else 99)
+        monkeypatch.setattr(trying, "WITHIN_S", 5.0 if script == "never-pulls" else 60.0)
+        found = look(admin(plane), tries=f"registry.example/acts:{script}")["network-policies"]
+        assert (found.outcome, words in found.seen) == (outcome, True), found
+    left = plane.api.items("/api/v1/namespaces", labelSelector="app.kubernetes.io/name=gpub-tries")
+    assert all("deletionTimestamp" in each["metadata"] for each in left)
+    denied = look(plane.kubeconfig("nobody"), tries="registry.example/acts:succeed-1s")["network-policies"]
+    assert (denied.outcome, "could not be tried" in denied.seen) == (Outcome.UNKNOWN, True)
+    plane.api.delete("/api/v1/nodes/tries-1")
 
 
 @pytest.mark.cluster

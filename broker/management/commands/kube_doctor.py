@@ -27,22 +27,39 @@ MARKS = {Outcome.OK: "ok     ", Outcome.WARN: "warn   ", Outcome.BAD: "BAD    ",
 
 
 class Command(BaseCommand):
-    help = "Examine a Kubernetes cluster and say how to mend it. Changes nothing; fails when anything is bad."
+    help = (
+        "Examine a Kubernetes cluster and say how to mend it. Fails when anything is bad. Changes nothing, but for"
+        " --try-network."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("cluster", nargs="?", help="the name or id of a registered cluster")
         add_kubeconfig(parser)
+        parser.add_argument(
+            "--try-network",
+            default="",
+            metavar="IMAGE",
+            help="have pods of the broker's own image try whether network policies hold, in a namespace that is made"
+            " for it and deleted again; needs an administrator's --kubeconfig",
+        )
         parser.add_argument("--json", action="store_true", help="print one JSON document")
 
     def handle(self, *args: Any, **options: Any) -> None:
         now = clock.now()
         if bool(options["cluster"]) == bool(options["kubeconfig"]):
             raise CommandError("Name a registered cluster, or give --kubeconfig FILE for one that is not.")
+        if options["cluster"] and options["try_network"]:
+            raise CommandError(
+                "--try-network makes pods, which the broker itself may not: give an administrator's --kubeconfig FILE"
+                " instead of the name."
+            )
         if options["cluster"]:
             findings = examining.of_cluster(named(options["cluster"]), now=now)
         else:
             _, driver = read_driver(options)
-            findings = examining.of_kubeconfig(read_kubeconfig(options), driver=driver, now=now)
+            findings = examining.of_kubeconfig(
+                read_kubeconfig(options), driver=driver, now=now, tries=options["try_network"]
+            )
         if options["json"]:
             told = {"fits": fits(findings), "findings": [asdict(each) for each in findings]}
             self.stdout.write(json.dumps(told, indent=2))

@@ -116,6 +116,7 @@ class Snapshot:
     ingress_classes: Sequence[Thing] | Unseen = NOT_ASKED
     webhooks: Sequence[Thing] | Unseen = NOT_ASKED  # that change what is created
     quotas: Sequence[Thing] | Unseen = NOT_ASKED  # of ours
+    network: bool | Unseen = NOT_ASKED  # pods tried, and the one that a policy closes was out of reach
     pod_security: bool | Unseen = NOT_ASKED  # it refuses what cannot be, so it is at work
     policies_refuse: bool | Unseen = NOT_ASKED  # a Service that our policies forbid was refused
     # Orders that there are objects of, and since when some of it is gone but for our holding it.

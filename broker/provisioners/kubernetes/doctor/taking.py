@@ -14,6 +14,7 @@ from broker.provisioners.kubernetes import labels
 from broker.provisioners.kubernetes.doctor import kinds
 from broker.provisioners.kubernetes.doctor.credentials import credential_of
 from broker.provisioners.kubernetes.doctor.snapshot import AskingPod, Snapshot, Thing, Unseen, Version
+from broker.provisioners.kubernetes.doctor.trying import network_holds
 from broker.provisioners.kubernetes.drivers.base import SliceDriver
 from broker.provisioners.kubernetes.drivers.dra import DraDriver, unpublished
 from broker.provisioners.kubernetes.finding import HEARTBEATS, all_of_ours
@@ -71,8 +72,12 @@ def take(
     known: Known,
     now: datetime,
     transport: Transport | None = None,
+    tries: str = "",
 ) -> Snapshot:
-    """Look at everything that may be looked at; what is refused or fails is marked so."""
+    """Look at everything that may be looked at; what is refused or fails is marked so.
+
+    Nothing is made there, unless `tries` names the image of pods that try whether network policies hold.
+    """
     transport = transport or Transport(lambda: kubeconfig)
     bare = Snapshot(
         driver=driver.name,
@@ -106,6 +111,8 @@ def take(
     if isinstance(driver, DraDriver) and not isinstance(parts["slices"], Unseen):
         parts["unpublished"] = unpublished(parts["slices"], driver.models)
     parts["policies_refuse"] = _tried(_policies_refuse(api, parts["namespaces"]))
+    if tries:
+        parts["network"] = network_holds(transport, image=tries)
     return replace(bare, **{**first, **parts})
 
 

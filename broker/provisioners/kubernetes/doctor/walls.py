@@ -1,7 +1,7 @@
 """Would the walls between tenants stand?"""
 
 from broker.provisioners.kubernetes.doctor.findings import Answer, Check, bad, names, ok, unknown, warn
-from broker.provisioners.kubernetes.doctor.snapshot import Snapshot, seen
+from broker.provisioners.kubernetes.doctor.snapshot import NOT_ASKED, Snapshot, Unseen, seen
 
 # What makes network policies hold, by the names under which it runs on every node.
 ENFORCING = {
@@ -17,22 +17,31 @@ ENFORCING = {
     "weave-net": "Weave Net",
 }
 NOT_ENFORCING = {"kube-flannel": "Flannel", "kube-flannel-ds": "Flannel"}
+ANOTHER_NETWORK = (
+    "Use a network that keeps them (Calico, Cilium, Antrea): else tenants reach each other's pods."
+)
+LET_TRY = "Let pods try, as an administrator: `manage.py kube_doctor --kubeconfig FILE --try-network IMAGE`."
 HARMLESS = ("gpubroker", "hami")
 
 
 def _network(s: Snapshot) -> Answer:
+    if s.network is not NOT_ASKED:
+        return _tried(s)
     running = {each["metadata"]["name"] for each in seen(s.daemon_sets)}
     if found := [word for name, word in ENFORCING.items() if name in running]:
-        return ok(f"{names(found)} is there; that it holds is proven only by two pods that try")
+        return ok(f"{names(found)} is there; that it holds is proven only by pods that try: --try-network")
     if found := [word for name, word in NOT_ENFORCING.items() if name in running]:
-        return bad(
-            f"{names(found)} ignores network policies",
-            "Use a network that keeps them (Calico, Cilium, Antrea): else tenants reach each other's pods.",
-        )
-    return unknown(
-        "no network that is known to keep network policies",
-        "Let two pods try: one in a namespace with a deny-all policy must not be reachable from the other.",
-    )
+        return bad(f"{names(found)} ignores network policies", ANOTHER_NETWORK)
+    return unknown("no network that is known to keep network policies", LET_TRY)
+
+
+def _tried(s: Snapshot) -> Answer:
+    """Say what became of pods that tried: it counts for more than the name of any network."""
+    if isinstance(s.network, Unseen):
+        return unknown(s.network.why, LET_TRY)
+    if not s.network:
+        return bad("a pod that a policy closes was reached on trial", ANOTHER_NETWORK)
+    return ok("a pod that a policy closes was out of reach on trial")
 
 
 def _pod_security(s: Snapshot) -> Answer:

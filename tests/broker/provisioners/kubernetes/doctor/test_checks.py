@@ -233,6 +233,9 @@ TABLE: list[tuple[str, Snapshot, Outcome, str]] = [
     ("hami", changed(driver="hami", webhooks=[hook("hami-webhook")]), OK, "not proven"),
     ("network-policies", changed(daemon_sets=[thing("kube-flannel-ds")]), BAD, "Flannel"),
     ("network-policies", changed(daemon_sets=[]), UNKNOWN, "no network"),
+    ("network-policies", changed(network=True, daemon_sets=[thing("kube-flannel")]), OK, "out of reach"),
+    ("network-policies", changed(network=False), BAD, "was reached on trial"),
+    ("network-policies", changed(network=Unseen("it could not be tried: no")), UNKNOWN, "not be tried"),
     ("pod-security", changed(pod_security=False), BAD, "was accepted"),
     (
         "webhooks",
