@@ -14,6 +14,7 @@ from broker.provisioners.kubernetes import labels
 from broker.provisioners.kubernetes.drivers import gfd
 from broker.provisioners.kubernetes.drivers.base import SliceDriver, Unfit
 from broker.provisioners.kubernetes.drivers.dra import class_of
+from broker.provisioners.kubernetes.render import access
 from broker.provisioners.kubernetes.render.cluster import cluster_objects
 from broker.provisioners.kubernetes.render.lease import anchor, lease_objects, spec_hash
 from broker.provisioners.kubernetes.render.project import project_objects
@@ -283,6 +284,12 @@ def test_the_broker_may_do_nothing_by_wildcard_and_never_reads_secrets() -> None
     assert "*" not in str(rules)
     secrets = [rule["verbs"] for rule in rules if "secrets" in rule["resources"]]
     assert secrets == [["create", "patch"]]
+
+
+def test_twenty_rights_and_more_are_tried_that_nobody_gave() -> None:
+    refused, given = set(access.NEVER), set(access.rights((*access.BROKER, *access.DOCTOR)))
+    assert len(refused) >= 20
+    assert not refused & given
 
 
 @pytest.mark.parametrize("isolation", [Isolation.SOFT, Isolation.NONE])
