@@ -13,7 +13,7 @@ import yaml
 
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 COMPOSE = DEPLOY / "compose.yaml"
-OURS = {"migrate", "web", "events", "worker", "beat", "relay"}
+OURS = {"migrate", "web", "events", "worker", "agent", "beat", "relay"}
 VARIABLE = re.compile(r"\$\{(\w+)(?::([-?])([^}]*))?\}")
 
 
@@ -64,13 +64,14 @@ def test_each_process_logs_in_as_itself(services: dict[str, Any]) -> None:
     logins = {name: services[name]["environment"]["GPUBROKER_DATABASE_URL"].split(":")[1] for name in OURS}
     web, worker = "//gpubroker_web", "//gpubroker_worker"
     assert logins == {
-        "migrate": web, "web": web, "events": web, "worker": worker, "beat": worker, "relay": worker,
+        "migrate": web, "web": web, "events": web,
+        "worker": worker, "agent": worker, "beat": worker, "relay": worker,
     }  # fmt: skip
 
 
 def test_only_what_people_and_clusters_need_leaves_the_inner_network(services: dict[str, Any]) -> None:
     outside = {name for name, own in services.items() if "outside" in own["networks"]}
-    assert outside == {"web", "events", "worker"}
+    assert outside == {"web", "events", "worker", "agent"}
     ports = [port for own in services.values() for port in own.get("ports", [])]
     assert len(ports) == 2
     assert all(port.startswith("127.0.0.1:") for port in ports)
@@ -87,6 +88,17 @@ def test_it_starts_what_the_chart_starts(services: dict[str, Any]) -> None:
         if name == "worker":
             del wanted[wanted.index("--hostname") : wanted.index("--hostname") + 2]
         assert services[name]["command"] == wanted, name
+
+
+def test_one_agent_follows_all_clusters_however_many_join(services: dict[str, Any]) -> None:
+    """The chart names each one's cluster; here nobody could start another by hand."""
+    chart = yaml.safe_load_all((DEPLOY.parent / "tests/chart/golden/full.yaml").read_text())
+    agents = [item for item in chart if item and item["metadata"]["name"].startswith("gpubroker-agent-")]
+    [*started, named] = next(each for each in agents if each["kind"] == "Deployment")["spec"]["template"][
+        "spec"
+    ]["containers"][0]["command"]
+    assert named in ("north", "south")
+    assert services["agent"]["command"] == started
 
 
 def test_databases_files_are_where_the_image_looks(services: dict[str, Any]) -> None:
