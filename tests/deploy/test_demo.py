@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from broker.provisioners.kubernetes.kubeconfig import parse, server
 from tests.controlplane import binaries
 from tests.controlplane.fixtures import OwnControlPlane
 from tests.controlplane.nodes import Nodes
@@ -103,6 +104,17 @@ def test_the_demo_comes_up_and_a_second_time_changes_no_password(
     log = (tmp_path / "log").read_text()
     assert "docker build -f" in log
     assert "kind load docker-image gpubroker:demo --name gpubroker-demo" in log
+    # And its cards can be sold: what is printed can be pasted, and somebody follows the cluster that joins by it.
+    way = parse(demo("way-in", laptop).stdout)
+    signed = control_plane.kubeconfig("admin")["clusters"][0]["cluster"]["certificate-authority-data"]
+    assert way["clusters"][0]["cluster"]["certificate-authority-data"] == signed
+    assert server(way) == "https://kubernetes.default.svc"
+    assert way["users"][0]["user"] == {"tokenFile": "/var/run/secrets/kubernetes.io/serviceaccount/token"}
+    followed = demo("follow", laptop)
+    assert followed.returncode == 0, followed.stdout + followed.stderr
+    agent = control_plane.api.get("/apis/apps/v1/namespaces/gpubroker/deployments/gpubroker-agent-laptop")
+    pod = agent["spec"]["template"]["spec"]
+    assert (pod["serviceAccountName"], pod["automountServiceAccountToken"]) == ("gpubroker-broker", True)
 
 
 def test_the_demo_says_what_it_lacks(tmp_path: Path) -> None:

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The product and a cluster with pretended GPUs on a laptop: `demo.sh up`, `demo.sh down`. Needs docker, kind, kubectl,
+# The product and a cluster with pretended GPUs on a laptop: `demo.sh up`, then as it says; `demo.sh down`. Needs docker, kind, kubectl,
 # helm, and FAKE_GPU_OPERATOR: where the chart of run-ai/fake-gpu-operator is (its README says; a folder will do).
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
@@ -57,11 +57,35 @@ up() {
   echo
   echo "Open it:         kubectl -n $PLACE port-forward service/gpubroker-web 8000:80, then http://localhost:8000/"
   echo "Be an operator:  sign up there, then kubectl -n $PLACE exec deploy/gpubroker-web -- python manage.py operator appoint <address>"
+  echo "Sell its cards:  $0 way-in prints a kubeconfig; add a cluster called laptop with it at http://localhost:8000/ops/clusters/add/"
+  echo "                 then $0 follow, and publish what is drafted at http://localhost:8000/ops/offerings/"
   echo "Take it away:    $0 down"
+}
+
+# The way into this very cluster by the account that the chart made. No secret is in it: the token is the pod's own.
+way_in() {
+  need kubectl
+  authority=$(kubectl config view --raw --flatten --minify --context "kind-$NAME" \
+    -o 'jsonpath={.clusters[0].cluster.certificate-authority-data}')
+  cat <<END
+{"apiVersion": "v1", "kind": "Config", "current-context": "here",
+"contexts": [{"name": "here", "context": {"cluster": "here", "user": "here"}}],
+"clusters": [{"name": "here", "cluster": {"server": "https://kubernetes.default.svc",
+  "certificate-authority-data": "$authority"}}],
+"users": [{"name": "here", "user": {"tokenFile": "/var/run/secrets/kubernetes.io/serviceaccount/token"}}]}
+END
+}
+
+follow() {
+  need helm
+  helm upgrade gpubroker "$root/deploy/chart" --kube-context "kind-$NAME" --namespace "$PLACE" \
+    --values "$here/values.yaml" --set 'agent.clusters={laptop}' --wait --timeout 5m
 }
 
 case ${1:-} in
   up) up ;;
+  way-in) way_in ;;
+  follow) follow ;;
   down) need kind; kind delete cluster --name "$NAME" ;;
-  *) echo "usage: $0 up|down" >&2; exit 2 ;;
+  *) echo "usage: $0 up|way-in|follow|down" >&2; exit 2 ;;
 esac
