@@ -5,7 +5,7 @@ adopted, changed or deleted: our marks are looked for first, and deletes carry t
 """
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -305,15 +305,19 @@ class KubernetesProvisioner:
         return silent(named, there, heartbeats(api, named))
 
     def _keep_paid(self, api: Api, spec: LeaseSpec, found: Found) -> None:
-        """Write until when it is paid: what stops it should nobody of us be left to do so."""
+        """Write until when it is paid: what stops it should nobody of us be left to do so.
+
+        The anchor comes last, for every look goes by it: who dies before that leaves all of it to the next.
+        """
         if found.anchor and self._is_unpaid(spec, found):
+            for ref, deadline in deadlines(spec, since=found.anchor.metadata.creation_timestamp):
+                with suppress(refusals.Missing):  # one that is made anew is given as long
+                    api.merge(ref, deadline, manager=labels.LEASES)
             meta = {
                 "uid": found.anchor.metadata.uid,
                 "annotations": {labels.PAID_UNTIL: stamp(spec.paid_until)},
             }
             api.merge(found.ref, {"metadata": meta}, manager=labels.LEASES)
-            for ref, deadline in deadlines(spec, since=found.anchor.metadata.creation_timestamp):
-                api.merge(ref, deadline, manager=labels.LEASES)
 
     def _take_down(self, api: Api, lease_id: str, generation: int, found: Found) -> None:
         if found.anchor is not None:

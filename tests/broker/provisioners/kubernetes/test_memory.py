@@ -1,5 +1,6 @@
 """What is asked of a cluster while its agent is fresh: nothing that the agent saw, and always whether it is gone."""
 
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -332,6 +333,33 @@ def test_until_when_it_is_paid_is_written_only_where_it_matters(
     scene.anchor(f"2026-11-21T{said}:00Z")
     scene.provisioner.observe(order(), now=NOW)
     assert bool(scene.verbs) is written
+
+
+def longer(scene: Scene, of_the_job: Say) -> list[str]:
+    """Let a batch that was paid for anew be looked at; return the kinds that were changed, in order."""
+    marks, paid = labels.of_lease(lease_spec(order(), "ins_1")), "2026-11-21T09:59:00Z"
+    meta = {"name": order().name, "uid": "u-anchor", "creationTimestamp": "2026-11-21T09:00:00Z"}
+    there = Say(body={"metadata": {**meta, "labels": marks, "annotations": {labels.PAID_UNTIL: paid}}})
+    scene.wire.script = [there, listed(a_pod(READY)), of_the_job, MADE, NODE]
+    scene.runs()
+    scene.anchor(paid)
+    with suppress(Unanswered):
+        scene.provisioner.observe(replace(order(), workload="batch", command="train"), now=NOW)
+    return [asked.path.split("/")[-2] for asked in scene.wire.asked if asked.method == "PATCH"]
+
+
+@pytest.mark.parametrize("of_the_job", [MADE, refused(404, "not found")])
+def test_a_batch_is_given_its_time_before_its_anchor_says_so(
+    cluster: Cluster, serve: Serve, of_the_job: Say
+) -> None:
+    assert longer(Scene(cluster, serve()), of_the_job) == ["jobs", "configmaps"]
+
+
+def test_who_dies_before_a_batch_has_its_time_leaves_it_to_the_next_look(
+    cluster: Cluster, serve: Serve
+) -> None:
+    """Every look goes by the anchor: once that says how long it is paid for, nobody asks its Jobs again."""
+    assert longer(Scene(cluster, serve()), refused(409, "try again")) == ["jobs"]
 
 
 def test_names_are_those_of_the_rows_that_carry_our_mark(cluster: Cluster, serve: Serve) -> None:
