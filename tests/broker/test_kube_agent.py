@@ -1,15 +1,18 @@
 """`manage.py kube_agent`: one thread for every cluster that has joined or joins; what is away is waited for."""
 
 from collections.abc import Callable
-from threading import Event
+from contextlib import suppress
+from threading import Event, Thread
 from typing import Any
 
 import pytest
-from django.db import OperationalError
+from django.db import OperationalError, connections
 
 from broker.management.commands import kube_agent
 from broker.models import Cluster
 from broker.provisioners.base import Unanswered
+from broker.services import following
+from ports import clock
 
 
 class Scene:
@@ -85,3 +88,23 @@ def test_a_cluster_that_joins_later_is_followed_and_a_dead_thread_replaced(
     finally:
         lasting.set()
     assert begun == ["west", "east"]
+
+
+@pytest.mark.django_db
+def test_a_thread_that_died_leads_no_longer(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kube_agent, "lead", following.lead)
+    scene.refusals = [following.Blind("a watch ended")]
+    kept: list[Any] = []
+
+    def dies() -> None:
+        kept.append(connections["default"])  # what is in a circle is thrown away whenever Python thinks of it
+        with suppress(following.Blind):
+            scene.command.follow(EAST)
+
+    thread = Thread(target=dies)
+    thread.start()
+    thread.join()
+    assert scene.refusals == []
+    ends = clock.monotonic() + 10
+    while not following.lead(EAST):  # the server hears of it a moment later
+        assert clock.monotonic() < ends

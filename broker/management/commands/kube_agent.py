@@ -5,6 +5,7 @@ A second agent of a cluster waits until the first is gone.
 
 import gc
 import signal
+from contextlib import closing
 from threading import Thread
 from typing import Any
 
@@ -54,15 +55,15 @@ class Command(BaseCommand):
 
     def follow(self, cluster: Cluster) -> None:
         """Follow one cluster until stopped; what is away or frozen is waited for."""
-        while self.going:
-            try:
-                self._follow(cluster)
-            except (DatabaseAway, InterfaceError, Unanswered) as away:
-                log.warning("agent waits", cluster=cluster.name, because=str(away).strip())
-                connection.close()  # and with it goes the lead
-            if self.going:
-                clock.sleep(WAIT_S)
-        connection.close()
+        with closing(connection):  # whatever it dies of: else its lead stays with a thread that is no more
+            while self.going:
+                try:
+                    self._follow(cluster)
+                except (DatabaseAway, InterfaceError, Unanswered) as away:
+                    log.warning("agent waits", cluster=cluster.name, because=str(away).strip())
+                    connection.close()  # and with it goes the lead
+                if self.going:
+                    clock.sleep(WAIT_S)
 
     def _follow(self, cluster: Cluster) -> None:
         if not freezing.is_frozen(cluster.pk) and lead(cluster):
