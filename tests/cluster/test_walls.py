@@ -89,6 +89,10 @@ UNWANTED = {
         broken(containers=[{**PLAIN["spec"]["containers"][0], **GPU}]),
         "carries the label gpubroker.dev/lease",
     ),
+    "GPUs without a lease for a container that only begins": (
+        broken(initContainers=[{**PLAIN["spec"]["containers"][0], "name": "first", **GPU}]),
+        "carries the label gpubroker.dev/lease",
+    ),
     "claims without a lease": (
         broken(resourceClaims=[{"name": "c", "resourceClaimName": "c"}]),
         "carries the label gpubroker.dev/lease",

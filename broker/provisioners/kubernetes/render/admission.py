@@ -25,11 +25,7 @@ def policies(schedulers: Sequence[str] = ()) -> list[Manifest]:
 
 def _pods(schedulers: Sequence[str]) -> dict[str, str]:
     """Map what a pod must fulfil to what is said when it does not."""
-    gpu = (
-        "object.spec.containers.exists(c, has(c.resources) && has(c.resources.limits) &&"
-        " c.resources.limits.exists(name, name.startsWith('nvidia.com/')))"
-        " || has(object.spec.resourceClaims)"
-    )
+    gpu = f"{_asks('containers')} || {_asks('initContainers')} || has(object.spec.resourceClaims)"
     leased = f"{MARKED} && '{labels.LEASE}' in object.metadata.labels"
     ranks = ["", *sorted(PRIORITIES)]
     return {
@@ -58,6 +54,13 @@ def _services() -> dict[str, str]:
         "!has(object.spec.type) || object.spec.type == 'ClusterIP'": "people come in by the gateway: ClusterIP only",
         "!has(object.spec.externalIPs) || size(object.spec.externalIPs) == 0": "no external addresses",
     }
+
+
+def _asks(containers: str) -> str:
+    return (
+        f"(has(object.spec.{containers}) && object.spec.{containers}.exists(c, has(c.resources) &&"
+        " has(c.resources.limits) && c.resources.limits.exists(name, name.startsWith('nvidia.com/'))))"
+    )
 
 
 def _same(label: str) -> str:
