@@ -101,6 +101,19 @@ def test_prometheus_is_told_how_clusters_are_followed(life: Life) -> None:
     }
 
 
+def test_the_page_of_clusters_says_how_far_behind_an_agent_is(life: Life, operator: Client) -> None:
+    cards(1)
+    Cluster.objects.update(provisioner="kubernetes")
+    page = reverse("ops-clusters")
+    assert "<b>No agent follows it:</b>" in operator.get(page).content.decode()
+    for kind, ago in (("Pod", 3), ("Node", 42)):
+        heard_at = life.now - timedelta(seconds=ago)
+        ClusterWatch.objects.create(
+            cluster=Cluster.objects.get(), kind=kind, version=1, synced_at=heard_at, heard_at=heard_at
+        )
+    assert "its quietest watch lags 42 s." in operator.get(page).content.decode()
+
+
 def test_an_operator_agrees_to_what_was_shown_and_to_nothing_later(life: Life, operator: Client) -> None:
     first = Orphan.objects.create(name="l-one-g1", found_at=life.now, held_at=life.now)
     page = reverse("ops-orphans", args=[orphans.SIMULATED])

@@ -361,6 +361,20 @@ def test_one_agent_leads_a_cluster(agent: Agent) -> None:
         other.close()
 
 
+def test_a_second_agent_waits_until_the_first_is_gone(agent: Agent) -> None:
+    first = connections.create_connection("default")
+    try:
+        with first.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_lock(%s, hashtext(%s))", [following.LEADERS, agent.cluster.pk])
+        assert not following.lead(agent.cluster)
+        assert following.lead(Cluster(id="clu_other"))
+    finally:
+        first.close()
+    ends = clock.monotonic() + 10
+    while not following.lead(agent.cluster):  # the server hears of it a moment later
+        assert clock.monotonic() < ends
+
+
 def test_a_cluster_nobody_knows_is_refused_with_those_that_are(agent: Agent) -> None:
     assert _named("east") == _named(agent.cluster.pk) == agent.cluster
     with pytest.raises(CommandError, match="known: east"):

@@ -278,6 +278,13 @@ def test_what_a_worker_is_just_taking_down_is_left_to_it(life: Life) -> None:
     assert not reconcile.told(scene.lease.pk, where, scene.lease.generation, ready, now=life.now)
 
 
+def test_what_was_seen_of_an_earlier_place_makes_nothing_active(scene: Scene) -> None:
+    """It may be placed anew between the look at its rows and the step in its ledger."""
+    where, before = scene.lease.tenant_id, scene.lease.generation - 1
+    assert not reconcile.told(scene.lease.pk, where, before, Observation(Seen.READY), now=scene.life.now)
+    assert scene.state == "provisioning"
+
+
 def test_what_a_lease_is_at_already_is_not_written_again(scene: Scene) -> None:
     at = Observation(Seen.PENDING, "pulling image")
     where, generation = scene.lease.tenant_id, scene.lease.generation
