@@ -14,6 +14,7 @@ from broker.services.leases.orders import access_token
 from tenants.domain.roles import Role
 from tenants.models import QuotaKind
 from tests.billing.portal.desks import EURO, Desk, words
+from tests.broker.domain.test_workloads import KEY
 from tests.world import OPERATOR, fresh, home, node_of, offering, set_node
 
 pytestmark = pytest.mark.django_db
@@ -229,6 +230,19 @@ def test_who_may_use_a_lease_is_told_how_and_who_may_only_look_is_not(desk: Desk
     looks = desk.signed_in_as(Role.VIEWER).get(f"/leases/{lease.pk}/").content.decode()
     assert address not in looks
     assert access_token(lease.pk) not in looks
+
+
+def test_a_box_shows_its_line_for_a_shell_and_an_endpoint_the_call_that_tries_it(desk: Desk) -> None:
+    box = desk.life.lease(desk.owner, offering(), workload="ssh", ssh_keys=[KEY])
+    endpoint = desk.life.lease(desk.owner, offering(), workload="vllm")
+    ways = {"domain": "leases.example", "door": "ingress/public", "bastion": "in.example"}
+    Cluster.objects.update(provisioner="kubernetes", **ways)
+    inside = f"l-{box.pk.removeprefix('lse_')}-g{fresh(box).generation}.gt-{box.project_id.removeprefix('prj_')}.svc"
+    assert f"SSH ssh -J gpubroker@in.example gpubroker@{inside}" in desk.read(f"/leases/{box.pk}/")
+    page = desk.read(f"/leases/{endpoint.pk}/")
+    address = f"https://{endpoint.pk.removeprefix('lse_')}.leases.example/v1"
+    assert f"Endpoint {address} " in page
+    assert f"curl {address}/models -H 'Authorization: Bearer {access_token(endpoint.pk)}'" in page
 
 
 def test_a_lease_that_nobody_can_enter_says_so(desk: Desk) -> None:
