@@ -9,6 +9,7 @@ import yaml
 from cryptography.fernet import Fernet
 
 from broker.models import ClusterCredential, Gpu, Lease, Offering
+from broker.provisioners.kubernetes import labels
 from broker.provisioners.kubernetes.kinds import NODE
 from broker.provisioners.kubernetes.kubeconfig import parse
 from broker.provisioners.kubernetes.objects import Node, read
@@ -128,6 +129,23 @@ def test_a_lease_runs_as_a_pod_and_leaves_nothing(installed: Installation) -> No
     assert installed.ours("/api/v1/pods") == []
     assert installed.ours("/api/v1/configmaps") == []
     assert held(lease) == []
+
+
+def test_what_we_write_is_written_under_names_of_our_own(installed: Installation) -> None:
+    """Whoever else writes a field of it is seen by that, and so is what they wrote."""
+    asked = installed.life.ask(installed.home, offering("1g.10gb"), workload="jupyter")
+    installed.until(asked, "active")
+
+    def writers(*kinds: str) -> list[set[str]]:
+        found = [[each["metadata"]["managedFields"] for each in installed.ours(kind)] for kind in kinds]
+        return [{by["manager"] for of in each for by in of if "subresource" not in by} for each in found]
+
+    walls = ("namespaces", "serviceaccounts", "resourcequotas", "limitranges")
+    of_project = writers(*(f"/api/v1/{kind}" for kind in walls), "/apis/networking.k8s.io/v1/networkpolicies")
+    of_lease = writers(
+        "/api/v1/configmaps", "/api/v1/secrets", "/api/v1/services", "/apis/apps/v1/statefulsets"
+    )
+    assert (of_project, of_lease) == ([{labels.PROJECTS}] * 5, [{labels.LEASES}] * 4)
 
 
 def test_an_image_that_is_never_pulled_ends_the_lease_unpaid(installed: Installation) -> None:

@@ -114,6 +114,66 @@ def test_a_quota_holds_against_forty_at_once(
     assert answers == {"created": 7, "exceeded quota": 33}
 
 
+def asks_for(api: Api, path: str, spec: Object) -> str:
+    """Ask for another spec; return what is said against it."""
+    try:
+        api.patch(path, {"spec": spec})
+    except Refused as refused:
+        if refused.status != 422:
+            raise
+        return refused.words
+    return ""
+
+
+def keeping(kind: str, namespace: str, **spec: object) -> Object:
+    """Return what makes the pods that a lease of some shape runs as."""
+    marks = {"app": "held"}
+    template = pod("held", namespace, restart="Never" if kind == "Job" else "Always")
+    template["metadata"] = {"labels": marks}
+    selector = {} if kind == "Job" else {"selector": {"matchLabels": marks}}
+    return {
+        "apiVersion": "batch/v1" if kind == "Job" else "apps/v1",
+        "kind": kind,
+        "metadata": {"name": "held", "namespace": namespace},
+        "spec": {
+            **selector,
+            **spec,
+            "template": {"metadata": template["metadata"], "spec": template["spec"]},
+        },
+    }
+
+
+def test_the_deadline_of_a_pod_can_only_shrink_and_that_of_a_job_may_grow(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    """So a batch that is extended runs on as its Job, and a session's end is not left to its pod."""
+    api, one = control_plane.api, pod("held", namespace)
+    one["spec"]["activeDeadlineSeconds"] = 600
+    api.create(one)
+    of_pod = api.path(one)
+    assert asks_for(api, of_pod, {"activeDeadlineSeconds": 300}) == ""
+    for longer in (301, None):
+        assert "activeDeadlineSeconds" in asks_for(api, of_pod, {"activeDeadlineSeconds": longer})
+    job = keeping("Job", namespace, activeDeadlineSeconds=600)
+    api.create(job)
+    for seconds in (900, 300, 1200):
+        assert asks_for(api, api.path(job), {"activeDeadlineSeconds": seconds}) == ""
+        assert api.get(api.path(job))["spec"]["activeDeadlineSeconds"] == seconds
+
+
+@pytest.mark.parametrize("kind", ["StatefulSet", "Deployment"])
+def test_what_runs_without_end_takes_no_deadline(
+    kind: str, control_plane: ControlPlane, namespace: str
+) -> None:
+    """Which is why something else must stop it once nobody pays."""
+    made = keeping(kind, namespace)
+    control_plane.api.create(made)
+    template = {"spec": {"activeDeadlineSeconds": 600}}
+    assert "activeDeadlineSeconds" in asks_for(
+        control_plane.api, control_plane.api.path(made), {"template": template}
+    )
+
+
 @pytest.mark.parametrize("verb", ["GET", "DELETE"])
 def test_a_user_without_rights_is_told_no(control_plane: ControlPlane, namespace: str, verb: str) -> None:
     nobody = Api(control_plane.kubeconfig("nobody", "strangers"))
