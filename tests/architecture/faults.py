@@ -25,7 +25,8 @@ server, scheduler, controllers; played kubelets). A test in **both** columns is 
 what happened in them is compared. Where a fault needs tests of its own in one world, the last column says why.
 
 Written by `python -m tests.architecture.faults` from `tests/architecture/faults.py`; a test holds it to that table and
-the table to the tests. All of it happens at random in `python -m tests.chaos.kubernetes` as well.
+the table to the tests. All of it happens at random in `python -m tests.chaos.kubernetes` as well:
+`tests/chaos/kubernetes_played.py` says by which steps, and a test holds it to this table.
 
 | Fault | In both worlds, by the same test | Simulated only | Real only | Why not the same |
 |---|---|---|---|---|
@@ -45,9 +46,10 @@ class Fault:
         return [test for test in self.simulated if test in self.real]
 
 
-def both(*tests: str, simulated: str = "", real: str = "", why: str = "") -> Fault:
-    """Play it by the same tests in both worlds, and by one more in one of them."""
-    return Fault((*tests, *((simulated,) if simulated else ())), (*tests, *((real,) if real else ())), why)
+def both(*tests: str, simulated: str = "", real: str | tuple[str, ...] = (), why: str = "") -> Fault:
+    """Play it by the same tests in both worlds, and by others in one of them."""
+    alone = (real,) if isinstance(real, str) else real
+    return Fault((*tests, *((simulated,) if simulated else ())), (*tests, *alone), why)
 
 
 def each(simulated: str, real: str, why: str) -> Fault:
@@ -138,7 +140,10 @@ FAULTS: dict[str, Fault] = {
     "restored from an old backup": both(
         f"{TROUBLES}::test_an_older_state_of_a_cluster_is_neither_believed_nor_told_anything",
         simulated=f"{SERVICES}/test_freezing.py::test_a_list_older_than_what_was_seen_freezes_the_cluster_and_ends_nothing",
-        real=f"{NEIGHBOURS}::test_an_older_state_of_it_does_not_end_what_it_forgot",
+        real=(
+            f"{NEIGHBOURS}::test_an_older_state_of_it_does_not_end_what_it_forgot",
+            f"{KILLED}::test_a_control_plane_set_back_to_a_backup_does_not_end_what_it_forgot",
+        ),
         why="Only a real cluster has versions that fall back; that this is noticed is tried on lists by hand.",
     ),
     "empty list by mistake": both(
@@ -163,8 +168,12 @@ FAULTS: dict[str, Fault] = {
     "worker or agent killed between any two calls": both(
         f"{TROUBLES}::test_a_worker_that_dies_leaves_its_lease_to_the_next",
         f"{MOVES}::test_a_worker_killed_before_and_after_every_step_of_a_move_harms_nobody",
-        real=f"{ON_THE_WAY}::test_a_worker_killed_between_any_two_calls_leaves_one_lease_and_then_none",
-        why="On the simulated fleet a step is one call; on a real one a worker is killed before and after each.",
+        real=(
+            f"{ON_THE_WAY}::test_a_worker_killed_between_any_two_calls_leaves_one_lease_and_then_none",
+            "tests/cluster/test_agent.py::test_an_agent_killed_at_anything_it_writes_leaves_all_of_it_to_the_next",
+        ),
+        why="On the simulated fleet a step is one call, and nobody follows it; on a real one a worker is killed before"
+        " and after each call, and an agent before and after all that it writes.",
     ),
     "pod evicted": both(
         f"{LOSSES}::test_a_pod_that_was_evicted_is_replaced_and_its_lease_stays", f"{PUSHED}[Evicted]"

@@ -18,7 +18,7 @@ image that never pulls, node lost and back, finalizer stuck, namespace deleted b
 a stranger's object with our name, tenant edits our object, device plugin reports fewer devices,
 MIG change that wedges, cluster unreachable for hours
 """
-NEEDS_A_CLUSTER = ("control_plane", "own_control_plane", "kubernetes_stage", "way", "watching")
+NEEDS_A_CLUSTER = ("control_plane", "own_control_plane", "kubernetes_stage", "way", "watching", "brittle")
 PLAYS_BOTH = ("world", "stage")
 
 
@@ -61,6 +61,8 @@ def test_where_a_fault_is_played_in_one_world_alone_it_is_said_why(fault: Fault)
     assert bool(alone) is bool(fault.why)
     for test in fault.shared:
         assert set(takes(test)) & set(PLAYS_BOTH), f"{test} is not played in both worlds"
+    for test in alone:
+        assert bool(set(takes(test)) & set(NEEDS_A_CLUSTER)) is (test in fault.real), f"{test} is elsewhere"
 
 
 def test_the_table_for_people_is_this_one() -> None:

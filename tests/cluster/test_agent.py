@@ -1,5 +1,6 @@
 """The agent on a real control plane: what happens there reaches rows, leases and inventory, and survives its death."""
 
+import itertools
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from threading import Event
@@ -7,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from broker.models import Cluster, ClusterObject, ClusterWatch, Gpu, Node
+from broker.models import Cluster, ClusterObject, ClusterWatch, Gpu, Lease, Node
 from broker.provisioners.kubernetes import labels, transport
 from broker.provisioners.kubernetes.render.cluster import NAMESPACE
+from broker.services import sightings
 from broker.services.following import Agent
 from ports import clock
 from tests.cluster.test_product import Installation, offering
@@ -26,10 +28,18 @@ class Watching:
     """An agent whose reflectors run, and whose turns the test takes, with the workers' or without."""
 
     def __init__(self, installed: Installation) -> None:
-        self.installed, self.ended = installed, Event()
-        self.agent = Agent(installed.cluster)
-        self.threads = self.agent.start(lambda: not self.ended.is_set())
-        installed.agent = self.agent
+        self.installed = installed
+        self.begin()
+
+    def begin(self) -> None:
+        self.ended, self.agent = Event(), Agent(self.installed.cluster)
+        self.threads = self.agent.start(lambda going=self.ended: not going.is_set())  # type: ignore[misc]
+        self.installed.agent = self.agent
+
+    def die(self) -> None:
+        """End, and with it all that was known; another one takes over."""
+        self.ended.set()
+        self.begin()
 
     def until(self, right: Callable[[], bool], *, seconds: float = 90) -> float:
         """Take turns until something is so; return how long it took."""
@@ -51,6 +61,28 @@ class Watching:
         mine = ClusterObject.objects.filter(kind="Pod", body__spec__nodeName=self.installed.node)
         mine = mine.exclude(order_name="")
         return [each.body for each in mine]
+
+
+class Dead(BaseException):
+    """The agent is no more, whatever it catches."""
+
+
+class Pen:
+    """What the agent writes down with; it dies before or after the n-th time that there is something to write."""
+
+    def __init__(self, note: Callable[..., int], *, after: bool) -> None:
+        self._note, self._after, self.left = note, after, 0
+
+    def __call__(self, cluster: Cluster, seen: list[Any], **how: Any) -> int:
+        writes = bool(seen or how.get("reached"))
+        self.left -= writes
+        dies = writes and self.left == 0
+        if dies and not self._after:
+            raise Dead
+        told = self._note(cluster, seen, **how)
+        if dies:
+            raise Dead
+        return told
 
 
 @pytest.fixture
@@ -124,6 +156,39 @@ def test_a_pod_that_comes_after_its_lease_was_proven_gone_is_let_go_within_secon
     while installed.ours("/api/v1/pods"):
         assert clock.monotonic() < ends, installed.ours("/api/v1/pods")
         installed.pass_on()
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_an_agent_killed_at_anything_it_writes_leaves_all_of_it_to_the_next(
+    after: bool, watching: Watching, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installed, pen = watching.installed, Pen(sightings.note, after=after)
+    monkeypatch.setattr(sightings, "note", pen)
+
+    def killed_until(lease: Lease, state: str, *, moment: int) -> bool:
+        """Let the agent be killed on the way to a state, and another one go on; tell whether that happened."""
+        pen.left = moment
+        try:
+            installed.until(lease, state)
+        except Dead:
+            watching.die()
+            installed.until(lease, state)
+        was_killed, pen.left = pen.left <= 0, 0
+        return was_killed
+
+    for moment in itertools.count(1):
+        watching.until(watching.is_believed)
+        image = "registry.example/acts:pull-1s_hang-1s"  # slow enough that there is much to write
+        lease = installed.life.ask(installed.home, offering("1g.10gb"), image=image)
+        deaths = [killed_until(lease, "active", moment=moment)]
+        assert len(installed.ours("/api/v1/pods")) == 1
+        installed.life.release(lease)
+        deaths.append(killed_until(lease, "released", moment=moment))
+        assert installed.ours("/api/v1/pods") == []
+        watching.until(lambda: not watching.pods())
+        if not any(deaths):
+            break
+    assert moment > 2
 
 
 POLICIES, SERVICES = "/apis/networking.k8s.io/v1/networkpolicies", "/api/v1/services"

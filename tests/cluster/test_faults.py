@@ -11,6 +11,7 @@ import pytest
 from broker.provisioners.base import Order, Seen, Unanswered
 from broker.provisioners.kubernetes import names, transport
 from broker.provisioners.kubernetes.cluster import Way
+from broker.provisioners.kubernetes.identity import uid_of
 from broker.provisioners.kubernetes.kinds import CONFIG_MAP, Ref
 from broker.provisioners.kubernetes.provisioner import KubernetesProvisioner
 from broker.provisioners.kubernetes.refusals import Conflict
@@ -21,9 +22,9 @@ from tests.cluster.stages import kubernetes_stage as kubernetes_stage
 from tests.controlplane.api import Object
 from tests.controlplane.manifests import state
 from tests.controlplane.nodes import Nodes
-from tests.controlplane.plane import ControlPlane
+from tests.controlplane.plane import KUBELETS, MANAGER, SCHEDULER, ControlPlane
 
-PATIENCE_S = 2.0
+PATIENCE_S, MANY = 2.0, 1000
 
 
 def space(order: Order) -> str:
@@ -241,6 +242,28 @@ def test_a_control_plane_that_is_killed_loses_nothing(part: str, brittle: Kubern
             seen = stage.provisioner.observe(order, now=stage.now).seen
         time.sleep(0.2)
     gone(stage, order)
+
+
+def test_a_control_plane_set_back_to_a_backup_does_not_end_what_it_forgot(brittle: KubernetesStage) -> None:
+    stage, order = brittle, brittle.order()
+    backup = stage.plane.back_up()
+    ready(stage, order)
+    path = f"/api/v1/nodes/{stage.node}"
+    for turn in range(MANY):  # of what else happens in a cluster before it comes to that
+        stage.plane.api.patch(path, {"metadata": {"annotations": {"example.org/turn": str(turn)}}})
+    reached = int(stage.plane.api.get(path)["metadata"]["resourceVersion"])
+    joined = uid_of(stage.transport.within())
+    way = Way(stage.transport, PLUGIN, uid=lambda: joined, reached=lambda: reached)
+    knows = KubernetesProvisioner("clu_test", way)
+    assert knows.observe(order, now=stage.now).seen is Seen.READY
+    stage.plane.restore(backup)
+    for part in (MANAGER, SCHEDULER, KUBELETS):  # they follow from a version that is yet to come
+        stage.plane.restart(part)
+    assert stage.provisioner.observe(order, now=stage.now).seen is Seen.GONE, "of which it knows nothing"
+    again = KubernetesProvisioner("clu_test", way)  # whoever was just sure of it asks anew within seconds
+    for ask in (again.observe, again.remove, again.ensure):
+        with pytest.raises(Unanswered, match="an older state of it answers"):
+            ask(order, now=stage.now)
 
 
 def test_a_control_plane_that_hangs_holds_nobody_up(brittle: KubernetesStage) -> None:
