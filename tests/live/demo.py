@@ -1,7 +1,7 @@
 """`make demo-kubernetes`: two real control planes, the whole product, and everything that may go wrong in a day.
 
-Leases of every kind become pods; a node dies, an API server is killed; at the end the books balance to the second,
-nothing is left in either cluster, and nothing runs on.
+Leases of every kind are launched from the portal and become pods; a node dies, an API server is killed; at the end the
+books balance to the second, nothing is left in either cluster, and nothing runs on.
 """
 
 import json
@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from contextlib import ExitStack
+from datetime import datetime, timedelta
 from io import StringIO
 from pathlib import Path
 
@@ -37,9 +38,15 @@ REGION = "eu-north"
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIE8Q0Hk3Zt3o1mJrT6cRr2sC4GZ0w0vI2a9yQkq0bq1x mira@kestrel.example"
 WHOLE, CUT = GpuNode(cards=4), GpuNode(cards=2, cut=2, mig={"1g.10gb": 14})
 OVER = {"released", "failed"}
+# What somebody writes into the launch page beside what it proposes.
+WRITTEN = {
+    "ssh": {"ssh_keys": KEY},
+    "batch": {"command": "python train.py"},
+    "own": {"image": "registry.example/kestrel/solver:1"},
+}
 PODS = (
     "custom-columns=LEASE:.metadata.labels.gpubroker\\.dev/lease,NODE:.spec.nodeName,PHASE:.status.phase,"
-    "ASKS:.spec.containers[0].resources.limits"
+    "IMAGE:.spec.containers[0].image,ASKS:.spec.containers[0].resources.limits"
 )
 
 
@@ -65,23 +72,18 @@ class Demo:
         self.tenant = installation.tenant(self.processes)
 
     def launches(self) -> None:
-        """Ask for a lease of each kind of workload, and wait until its pod runs."""
+        """Launch a lease of each kind of workload from the portal, and wait until its pod runs."""
         slice_, card = (installation.offering(profile, REGION) for profile in ("1g.10gb", "card"))
-        for number, kind in enumerate(TEMPLATES):
-            wanted = {"workload": kind, "image": "registry.example/acts:hang-0s", "name": kind}
-            if kind == "ssh":
-                wanted["ssh_keys"] = [KEY]
-            if kind == "batch":
-                wanted["command"] = "python train.py"
-            answer = self.tenant.ask(card if number % 3 == 2 else slice_, **wanted)
-            if not answer.accepted:
-                raise RuntimeError(f"{kind}: {answer.status} {answer.body}")
         person = Person(self.processes.port, self.tenant.project)
-        lease = person.launch(installation.offering("1g.10gb", REGION), name="from-the-portal")
-        say(f"launched from the portal: {lease}")
-        self.tenant.leases.append(lease)
-        for number in range(WHOLE.cards):  # more than one cluster has
-            self.tenant.ask(card, name=f"card-{number}")
+        for number, kind in enumerate(TEMPLATES):
+            what = card if number % 3 == 2 else slice_
+            lease = person.launch(what, name=kind, runs=kind, **WRITTEN.get(kind, {}))
+            say(f"launched from the portal: {kind}, {lease}")
+            self.tenant.leases.append(lease)
+        for number in range(WHOLE.cards):  # by the API, and more than one cluster has
+            answer = self.tenant.ask(card, name=f"card-{number}")
+            if not answer.accepted:
+                raise RuntimeError(f"{answer.status} {answer.body}")
         self.reach("active", self.tenant.leases)
         self.show()
 
@@ -89,13 +91,15 @@ class Demo:
         """Cut a node's power: what ran there ends at its last proof of life, and its cards are not sold again."""
         lease, cluster, node = self.somewhere()
         self.nodes[cluster].power(node, on=False)
-        off = time.monotonic()
+        off, off_at = time.monotonic(), clock.now()
         until(lambda: self.state(lease) not in ("active",), 180, "the lease on the dead node ends")
         found = self.tenant.see(lease)
         say(
             f"{node} of {cluster} lost its power; {time.monotonic() - off:.0f} s later {found['name']} was"
             f" {found['status']['state']} ({found['status']['end_reason']}), charged until {found['ended_at']}"
         )
+        if datetime.fromisoformat(found["ended_at"]) > off_at + timedelta(seconds=1):
+            raise SystemExit(f"It was charged beyond {off_at}, when its node had no power.")
         say(f"its place is {'held until the node proves it free' if held(lease) else 'free'}")
         self.nodes[cluster].power(node, on=True)
         until(lambda: not held(lease), 180, "its place is free")

@@ -28,14 +28,14 @@ class Person:
         self.port = port
         self.cookies = {"sessionid": session.cookies["sessionid"].value}
 
-    def launch(self, offering: str, *, name: str, lasts: str = "8 h") -> str:
+    def launch(self, offering: str, *, name: str, runs: str, lasts: str = "8 h", **more: str) -> str:
         """Fill in the launch page and press the button; return the lease one is led to."""
         page = self._ask("GET", f"/launch/?offering={offering}")[1]
         found = TOKEN.search(page)
         if found is None:
             raise RuntimeError(f"no form on the launch page: {page[:500]}")
         form = {"offering": offering, "class": "on_demand", "name": name, "count": "1", "lasts": lasts}
-        form |= {"runs": "jupyter", "key": ids.new("key"), "csrfmiddlewaretoken": found.group(1)}
+        form |= {"runs": runs, **more, "key": ids.new("key"), "csrfmiddlewaretoken": found.group(1)}
         where, page = self._ask("POST", "/launch/", urlencode(form))
         led = re.fullmatch(r"/leases/(lse_\w+)/", where)
         if led is None:
