@@ -36,6 +36,17 @@ from tests.live.processes import Processes  # noqa: E402
 
 REGION = "eu-north"
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIE8Q0Hk3Zt3o1mJrT6cRr2sC4GZ0w0vI2a9yQkq0bq1x mira@kestrel.example"
+# Through what people come: nothing of it runs here, but its names are what leases are opened to.
+ENTRANCES = [
+    {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ingress-nginx"}},
+    {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "gateway"}},
+    {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "IngressClass",
+        "metadata": {"name": "nginx"},
+        "spec": {"controller": "k8s.io/ingress-nginx"},
+    },
+]
 WHOLE, CUT = GpuNode(cards=4), GpuNode(cards=2, cut=2, mig={"1g.10gb": 14})
 OVER = {"released", "failed"}
 # What somebody writes into the launch page beside what it proposes.
@@ -64,7 +75,14 @@ class Demo:
         for name, plane in self.planes.items():
             for node in (WHOLE, CUT):
                 self.nodes[name].add(node)
-            said = installation.join(plane, self.processes, name=name, region=REGION)
+            for entrance in ENTRANCES:
+                plane.api.create(entrance)
+            ways = {
+                "domain": f"{name}.gpu.example",
+                "door": "ingress/nginx",
+                "bastion": f"ssh.{name}.gpu.example",
+            }
+            said = installation.join(plane, self.processes, name=name, region=REGION, **ways)
             say(f"kube_setup {name}: {said.count('made')} objects made; {said.splitlines()[-1]}")
             say(f"kube_doctor {name}: {examined(name)}")
         for name in self.planes:
@@ -85,6 +103,7 @@ class Demo:
             if not answer.accepted:
                 raise RuntimeError(f"{answer.status} {answer.body}")
         self.reach("active", self.tenant.leases)
+        self.tell_ways()
         self.show()
 
     def node_dies(self) -> None:
@@ -146,6 +165,12 @@ class Demo:
         say(f"differences: {wrong}; pods left: 0; leases: {counted(map(self.state, self.tenant.leases))}")
         if any(wrong.values()):
             raise SystemExit("The books do not balance.")
+
+    def tell_ways(self) -> None:
+        """Say how each lease is reached, as its page does."""
+        for lease in self.tenant.leases:
+            for way in self.tenant.ways_into(lease):
+                say(f"{self.tenant.see(lease)['name']}: {way['label']}: {way['line']}")
 
     def state(self, lease: str) -> str:
         return str(self.tenant.see(lease).get("status", {}).get("state", ""))

@@ -45,15 +45,21 @@ class Tenant:
     def see(self, lease: str) -> dict[str, Any]:
         return self.client.once("GET", f"leases/{lease}").body
 
+    def ways_into(self, lease: str) -> list[dict[str, Any]]:
+        return list(self.client.once("GET", f"leases/{lease}/connections").body["items"])
 
-def join(plane: ControlPlane, processes: Processes, *, name: str, region: str) -> str:
-    """Let a cluster join as an administrator would: set up, registered with narrow rights, followed."""
+
+def join(plane: ControlPlane, processes: Processes, *, name: str, region: str, **ways: str) -> str:
+    """Let a cluster join as an administrator would: set up, registered with narrow rights, followed.
+
+    `ways` are how people come in: domain, door, bastion.
+    """
     catalogue.load_gpu_models()
     file = processes.folder / f"{name}.kubeconfig"
     file.touch(mode=0o600)
     file.write_text(json.dumps(plane.kubeconfig("admin", ADMINISTRATORS)))
     said = StringIO()
-    call_command("kube_setup", kubeconfig=Path(file), register=name, region=region, stdout=said)
+    call_command("kube_setup", kubeconfig=Path(file), register=name, region=region, stdout=said, **ways)
     file.unlink()
     processes.follow(name)
     return said.getvalue()
