@@ -68,14 +68,15 @@ def ask_for(cluster: Cluster, *, actor: Actor, now: datetime) -> None:
     doorbell.ring("broker.examine", cluster.pk, now=now)
 
 
-def carry_out(cluster_id: str, *, now: datetime) -> None:
-    """Examine a cluster and keep what was found; no transaction is open while it is asked."""
+def carry_out(cluster_id: str, *, now: datetime) -> list[Finding]:
+    """Examine a cluster, keep what was found for its page, and return it; no transaction is open while it is asked."""
     cluster = Cluster.objects.get(pk=cluster_id)
-    findings = [asdict(each) for each in of_cluster(cluster, now=now)]
-    done = {"done_at": now, "findings": findings}
+    found = of_cluster(cluster, now=now)
+    done = {"done_at": now, "findings": [asdict(each) for each in found]}
     Examination.objects.update_or_create(
         cluster=cluster, defaults=done, create_defaults={**done, "asked_at": now}
     )
+    return found
 
 
 def _orders() -> frozenset[str]:

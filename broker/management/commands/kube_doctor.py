@@ -28,8 +28,8 @@ MARKS = {Outcome.OK: "ok     ", Outcome.WARN: "warn   ", Outcome.BAD: "BAD    ",
 
 class Command(BaseCommand):
     help = (
-        "Examine a Kubernetes cluster and say how to mend it. Fails when anything is bad. Changes nothing, but for"
-        " --try-network."
+        "Examine a Kubernetes cluster and say how to mend it. Fails when anything is bad. Changes nothing there, but"
+        " for --try-network; what it finds of a registered one stands on its page."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -54,7 +54,7 @@ class Command(BaseCommand):
                 " instead of the name."
             )
         if options["cluster"]:
-            findings = examining.of_cluster(named(options["cluster"]), now=now)
+            findings = examining.carry_out(named(options["cluster"]).pk, now=now)
         else:
             _, driver = read_driver(options)
             findings = examining.of_kubeconfig(

@@ -1,10 +1,12 @@
 """Operators add a cluster, read what its examination found, renew its credentials, and never see them again."""
 
+from io import StringIO
 from typing import Any
 
 import pytest
 import yaml
 from cryptography.fernet import Fernet
+from django.core.management import call_command
 from django.test import Client
 
 from broker.models import Cluster, ClusterCredential, Examination
@@ -183,3 +185,14 @@ def test_the_ways_in_are_set_by_a_form_that_knows_what_it_shows(life: Life, oper
     assert late.status_code == 412
     assert "It is now:" in text(late)
     assert operator.post(there, {**sent, "version": "x"}).status_code == 400
+
+
+def test_what_the_command_finds_of_a_cluster_stands_on_its_page(operator: Client) -> None:
+    north = Cluster.objects.create(
+        name="north", region="eu-north", provisioner="kubernetes", driver="device_plugin", created_at=NOW
+    )
+    with pytest.raises(SystemExit):  # there is no way into it
+        call_command("kube_doctor", "north", stdout=StringIO())
+    page = operator.get(f"/ops/clusters/{north.pk}/doctor/").content.decode()
+    assert "Renew the cluster&#x27;s credentials." in page
+    assert "It was never examined" not in page
