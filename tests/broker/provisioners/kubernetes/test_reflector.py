@@ -11,6 +11,7 @@ from broker.provisioners.kubernetes import objects, reflector, sink
 from broker.provisioners.kubernetes.kinds import POD, Kind
 from broker.provisioners.kubernetes.reflector import Reflector
 from broker.provisioners.kubernetes.sink import Waiting
+from ports.chance import Chance
 from tests.broker.provisioners.kubernetes.wire import Say, Serve, Wire, refused
 
 
@@ -133,6 +134,16 @@ def test_trouble_is_waited_out_ever_longer_but_never_for_ever(follow: Follow, na
     assert max(naps) <= 30
     assert max(naps[6:]) > max(naps[:2])
     assert len(set(naps[6:])) > 1, "all agents come back at once"
+
+
+def test_the_longest_wait_doubles_with_each_trouble_and_begins_anew_after_peace(
+    follow: Follow, naps: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Chance, "uniform", lambda self, least, most: most)
+    busy = stream(("ERROR", {"kind": "Status", "code": 500, "message": "etcd is away"}))
+    peaceful = stream(("BOOKMARK", pod("", 6)))
+    follow(listing(version=5), *[busy] * 6, peaceful, busy, stream(("ADDED", pod("b", 7))), words=3)
+    assert naps == [1.6, 3.2, 6.4, 12.8, 25.6, 30, 1.6]
 
 
 def test_a_server_that_names_a_time_is_left_alone_until_then(follow: Follow, naps: list[float]) -> None:
