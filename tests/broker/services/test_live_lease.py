@@ -41,9 +41,11 @@ class Cluster(SimulatedProvisioner):
 
     def __init__(self) -> None:
         self.silent = False
+        self.asked = 0
         self.meanwhile: list[object] = []
 
     def ensure(self, order: Order, *, now: object) -> Observation:  # type: ignore[override]
+        self.asked += 1
         self._perhaps_silent()
         seen = super().ensure(order, now=now)  # type: ignore[arg-type]
         while self.meanwhile:
@@ -343,17 +345,42 @@ def test_a_worker_that_finishes_is_not_counted_as_dead(life: Life) -> None:
 def test_two_workers_never_work_on_one_lease(life: Life, cluster: Cluster) -> None:
     cards(1)
     lease = life.ask(home(), offering())
-    seen: list[object] = []
+    asked: list[int] = []
 
     def second_worker() -> None:
+        before = cluster.asked
         reconcile.step(lease.pk, lease.tenant_id, now=life.now)
-        seen.append(names())
+        asked.append(cluster.asked - before)
 
     cluster.meanwhile = [second_worker]
     life.run()
-    assert seen
+    assert asked == [0]
     assert path(lease) == "requested queued provisioning"
     assert fresh(lease).claimed_until is None
+
+
+def test_a_worker_whose_claim_ran_out_leaves_the_next_ones_alone(life: Life, cluster: Cluster) -> None:
+    cards(1)
+    lease, later = life.ask(home(), offering()), life.now + CLAIM + timedelta(seconds=1)
+
+    def the_next_one() -> None:
+        with as_tenant(lease.tenant_id):
+            assert reconcile._claim(fresh(lease), later)
+
+    cluster.meanwhile = [the_next_one]
+    life.run()
+    assert cluster.meanwhile == []
+    assert fresh(lease).claimed_until == later + CLAIM
+
+
+def test_what_was_moved_since_it_was_loaded_is_not_taken(life: Life) -> None:
+    cards(1)
+    old = fresh(life.lease(home(), offering(), S.PROVISIONING))
+    life.release(old)
+    with as_tenant(old.tenant_id):
+        loaded = fresh(old)
+        loaded.state, loaded.seq = S.PROVISIONING, loaded.seq - 1
+        assert reconcile._claim(loaded, life.now) is None
 
 
 def test_a_release_during_the_work_is_taken_up_at_once(life: Life, cluster: Cluster) -> None:

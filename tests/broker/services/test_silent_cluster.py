@@ -101,6 +101,25 @@ def test_a_moment_of_silence_at_the_end_costs_nobody_a_second(
     assert active_seconds(lease) == HOUR
 
 
+def test_what_ends_in_a_silence_that_nobody_was_told_of_is_charged_to_its_last_proof_of_life(
+    life: Life, kestrel: Home, silence: Silence
+) -> None:
+    lease = fresh(life.lease(kestrel, offering("card"), max_duration_s=600))
+    assert lease.ends_at
+    life.run((lease.ends_at - life.now).total_seconds() - 100)
+    reconcile.look_at_active(now=life.now)
+    seen_at = fresh(lease).seen_at
+    assert seen_at == life.now
+    silence.begin()
+    life.run(150)
+    ended = fresh(lease)
+    assert (ended.state, ended.conditions, ended.ended_at) == (
+        "releasing",
+        {},
+        seen_at.replace(microsecond=0),
+    )
+
+
 def test_a_tenant_who_ends_a_lease_in_a_long_silence_pays_to_its_last_proof_of_life(
     life: Life, kestrel: Home, silence: Silence
 ) -> None:
