@@ -26,7 +26,7 @@ from broker.models import LayoutChange
 from tests.chaos import kubernetes_checks as checks
 from tests.chaos import kubernetes_disasters as disasters
 from tests.chaos import kubernetes_keeping as keeping
-from tests.chaos.kubernetes_faults import STEPS, nodes_have_power, plugin_reports_all
+from tests.chaos.kubernetes_faults import STEPS, nobody_holds, nodes_have_power, plugin_reports_all
 from tests.chaos.kubernetes_spans import UNEXPLAINED
 from tests.chaos.kubernetes_world import World
 from tests.controlplane.plane import ControlPlane
@@ -46,10 +46,12 @@ class Report:
     steps: int = 0
     took_s: float = 0.0
     done: Counter[str] = field(default_factory=Counter)
+    met: Counter[str] = field(default_factory=Counter)  # of what was planned for calls: how many ran into it
     seconds_in: Counter[str] = field(default_factory=Counter)
     leases: Counter[str] = field(default_factory=Counter)
     refused_by_quota: int = 0
     workers_killed: int = 0
+    agents_killed: int = 0
     leaked: list[str] = field(default_factory=list)
     double_allocations: int = 0
     run_twice: list[str] = field(default_factory=list)
@@ -92,13 +94,13 @@ def live(plane: ControlPlane, *, steps: int, seed: int, within_s: float = 1e9) -
             (step,) = world.chance.choices(kinds, weights)
             report.done[step.__name__] += 1
             report.steps += 1
-            since = time.monotonic()
+            since, world.proxy.playing = time.monotonic(), step.__name__
             step(world)
             world.turn()
+            report.quota_overshoots += checks.overshoot(world)
             time.sleep(max(0.0, since + PACE_S - time.monotonic()))
             report.seconds_in[step.__name__] += round(time.monotonic() - since, 3)  # type: ignore[assignment]
             if report.steps % LOOK_EVERY == 0:
-                report.quota_overshoots += checks.overshoot(world)
                 disasters.strangers_are_whole(world)
                 disasters.cut_while_held(world)
                 keeping.look(world, witness.lives())
@@ -116,7 +118,8 @@ def live(plane: ControlPlane, *, steps: int, seed: int, within_s: float = 1e9) -
         report.let_go_too_late_s = checks.let_go_too_late(world, witness)
         report.became_active = len({each.pk for each in world.leases() if each.active_at})
         report.leases = Counter(f"{each.state} {each.end_reason}" for each in world.leases())
-        report.refused_by_quota, report.workers_killed = world.refused, world.killed
+        report.refused_by_quota, report.met = world.refused, world.proxy.met
+        report.workers_killed, report.agents_killed = world.killed, world.agents_killed
         report.unexpected, report.wedges_healed = world.unexpected, disasters.wedges_healed()
     witness.over.set()
     report.took_s = round(time.monotonic() - began, 1)
@@ -126,7 +129,8 @@ def live(plane: ControlPlane, *, steps: int, seed: int, within_s: float = 1e9) -
 def come_to_rest(world: World, witness: checks.Witness) -> list[str]:
     """Mend what was broken, end what lives, then delete what was kept, and wait until all is over; name what is not."""
     world.proxy.faults.clear()
-    world.fuse.calls = 0
+    world.proxy.silent_until = 0.0
+    world.fuse.calls = world.pen.calls = 0
     nodes_have_power(world)
     plugin_reports_all(world)
     disasters.neighbours_leave(world)
@@ -134,6 +138,7 @@ def come_to_rest(world: World, witness: checks.Witness) -> list[str]:
     while time.monotonic() < end:
         world.jumps.jump(timedelta(seconds=SETTLE_FASTER_S))
         disasters.operator_looks(world)
+        nobody_holds(world)
         for lease in world.leases("queued", "provisioning", "active", "stopping", "stopped"):
             world.life.release(lease)
         world.turn()

@@ -11,6 +11,7 @@ from urllib3.exceptions import HTTPError
 
 from billing.services import conservation, rating
 from broker.models import Allocation, Lease, Transition
+from broker.services.outcomes import LOST_AFTER, REST
 from tenants.models import QuotaKind
 from tenants.services.walls import as_sweep
 from tests.chaos.kubernetes_spans import PROOF_S, Book, Held, Life, Piece, account
@@ -23,7 +24,12 @@ LEFT = (
     "/api/v1/secrets",
     "/api/v1/services",
     "/apis/apps/v1/statefulsets",
+    "/apis/apps/v1/deployments",
+    "/apis/apps/v1/replicasets",
     "/apis/batch/v1/jobs",
+    "/apis/networking.k8s.io/v1/ingresses",
+    "/apis/networking.k8s.io/v1/networkpolicies",
+    "/apis/resource.k8s.io/v1/resourceclaims",
 )
 KEPT = ("/api/v1/persistentvolumeclaims", "/api/v1/persistentvolumes")
 TWICE = """
@@ -33,6 +39,8 @@ SELECT count(*) FROM broker_allocation a JOIN broker_allocation b
 """
 TOLERATED_S = 1
 # Who lets go at that very moment, or whose time is up then, pays up to it.
+# The next look comes within UNSEEN_S, whatever hints were lost; what ended longer ago than that was to be known.
+UNSEEN_S = (REST + LOST_AFTER).total_seconds()
 OWN_WISH, TIME_IS_UP = ("released by the tenant", "stopped by the tenant"), "reached its end"
 
 
@@ -245,8 +253,8 @@ def let_go_too_late(world: World, witness: Witness) -> int:
 
 def _nobody_had_seen(step: Transition, by: timedelta) -> bool:
     """Tell whether a lease ended of its own while its pod's end was too young to be known."""
-    at_the_end = step.cause.startswith(TIME_IS_UP) and by.total_seconds() <= PROOF_S
-    return step.cause.startswith(OWN_WISH) or at_the_end
+    within = UNSEEN_S if step.cause.startswith(OWN_WISH) else PROOF_S
+    return step.cause.startswith((*OWN_WISH, TIME_IS_UP)) and by.total_seconds() <= within
 
 
 def _steps(**which: str) -> list[Transition]:

@@ -1,5 +1,6 @@
 """What goes wrong in a long life on a cluster: one function each, and how often."""
 
+import time
 from collections.abc import Callable
 
 from tests.chaos import kubernetes_disasters as disasters
@@ -13,6 +14,8 @@ Step = Callable[[World], None]
 IMAGE = "registry.example/acts:"
 SCRIPTS = ("hang-0s", "hang-0s", "hang-0s", "hang-1s", "pull-1s", "oom-3s", "never-pulls")
 JSON = "application/json"
+HOLDS = "stranger.example/holds"  # a finalizer
+STALLS_S = (3.0, 30.0)  # a watch is given up in between
 # A long pause is kept by all that work on the cluster: often asked for, nothing would live but pauses.
 PAUSES_S, HOW_OFTEN = ("0", "1", "30"), (48, 48, 4)
 
@@ -89,12 +92,22 @@ def forgets(world: World) -> None:
     world.proxy.fails("GET .*watch=true", line=gone)
 
 
+def stalls(world: World) -> None:
+    """Watches stay open and say nothing; whoever asks is answered."""
+    world.proxy.silent_until = time.monotonic() + world.chance.choice(STALLS_S)
+
+
 def worker_dies(world: World) -> None:
     world.fuse.calls, world.fuse.after = world.chance.randint(1, 12), world.chance.random() < 0.5
 
 
 def agent_dies(world: World) -> None:
-    world.kill_agent()
+    """At once, or before or after one of the next times that it writes down what it saw."""
+    if world.chance.random() < 0.3:
+        world.agents_killed += 1
+        world.kill_agent()
+    else:
+        world.pen.calls, world.pen.after = world.chance.randint(1, 6), world.chance.random() < 0.5
 
 
 def node_loses_power(world: World) -> None:
@@ -163,6 +176,25 @@ def somebody_edits(world: World) -> None:
         _try(world, "PATCH", kind, world.chance.choice(found), change)
 
 
+def somebody_holds_a_pod(world: World) -> None:
+    """Somebody's finalizer keeps a pod of ours, whatever becomes of it."""
+    if found := _ours(world, "/api/v1/pods"):
+        pod = world.chance.choice(found)
+        _keep_by(world, pod, [*pod["metadata"].get("finalizers", []), HOLDS])
+
+
+def nobody_holds(world: World) -> None:
+    for pod in _ours(world, "/api/v1/pods"):
+        kept = pod["metadata"].get("finalizers", [])
+        if HOLDS in kept:
+            _keep_by(world, pod, [each for each in kept if each != HOLDS])
+
+
+def _keep_by(world: World, pod: Object, finalizers: list[str]) -> None:
+    meta = {"finalizers": finalizers, "resourceVersion": pod["metadata"]["resourceVersion"]}
+    _try(world, "PATCH", "/api/v1/pods", pod, {"metadata": meta})
+
+
 def namespace_is_deleted(world: World) -> None:
     if found := world.plane.api.items("/api/v1/namespaces", labelSelector="gpubroker.dev/project"):
         _say(world, "DELETE", f"/api/v1/namespaces/{world.chance.choice(found)['metadata']['name']}")
@@ -173,6 +205,15 @@ def server_dies(world: World) -> None:
     world.plane.kill(API)
     world.out(3)
     world.plane.restart(API)
+    world.speaks()
+
+
+def memory_dies(world: World) -> None:
+    """etcd is stopped, and with it everything that is asked of the API server."""
+    world.falls_silent()
+    world.plane.kill(ETCD)
+    world.out(3)
+    world.plane.mend()
     world.speaks()
 
 
@@ -218,6 +259,7 @@ STEPS: dict[Step, float] = {
     loses_an_answer: 30,
     is_empty_by_mistake: 10,
     forgets: 15,
+    stalls: 3,
     worker_dies: 40,
     agent_dies: 4,
     node_loses_power: 5,
@@ -227,8 +269,11 @@ STEPS: dict[Step, float] = {
     somebody_deletes: 15,
     pod_is_evicted: 8,
     somebody_edits: 6,
+    somebody_holds_a_pod: 4,
+    nobody_holds: 8,
     namespace_is_deleted: 1,
     server_dies: 1.5,
+    memory_dies: 1.5,
     memory_hangs: 1.5,
     disasters.seconds_pass: 25,
     disasters.minutes_pass: 4,

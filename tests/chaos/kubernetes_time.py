@@ -8,7 +8,7 @@ that stood still for those hours: its nodes are heard from now, what ran before 
 import re
 import time
 from bisect import bisect_right
-from collections import deque
+from collections import Counter, deque
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler
@@ -22,7 +22,7 @@ from tests.controlplane.plane import ControlPlane
 # Until when a lease is paid we write and read ourselves, and nobody else.
 MOMENT = re.compile(rb'(?<!paid-until":)"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)((?:\.\d+)?Z)"')
 WRITTEN = "%Y-%m-%dT%H:%M:%S"
-LASTS_S = 5.0
+LASTS_S, NAP_S = 5.0, 0.05
 BYTES, LONG_AGO = 2**16, datetime.min.replace(tzinfo=UTC)
 
 
@@ -73,9 +73,13 @@ def translated(text: bytes, by: timedelta) -> bytes:
 class Later(Proxy):
     """The way into such a cluster; it can be cut altogether, watches that are under way with it."""
 
+    playing = ""  # what a fault that is planned now belongs to
+
     def __init__(self, plane: ControlPlane, jumps: Jumps) -> None:
         super().__init__(plane)
         self.jumps, self.is_cut = jumps, False
+        self.silent_until = 0.0  # so long watches say nothing, and stay open
+        self.met = Counter[str]()  # how often somebody ran into one
         self._planned: deque[tuple[float, Fault]] = deque()
 
     def fails(self, what: str, status: int = 0, **more: Any) -> Fault:
@@ -83,10 +87,15 @@ class Later(Proxy):
 
         Else all that was planned while a server wanted to be left alone would come at once after it.
         """
-        moment, fault = time.monotonic(), super().fails(what, status, **more)
+        moment, fault = time.monotonic(), super().fails(what, status, name=self.playing, **more)
         self._planned.append((moment, fault))
         while self._planned[0][0] < moment - LASTS_S:
             self._planned.popleft()[1].times = 0
+        return fault
+
+    def _choose(self, asked: str) -> Fault | None:
+        if fault := super()._choose(asked):
+            self.met[fault.name] += 1
         return fault
 
     def _serve(self, door: BaseHTTPRequestHandler) -> None:
@@ -124,6 +133,8 @@ class Later(Proxy):
         rest = b""
         for piece in real.stream(BYTES):
             *lines, rest = (rest + piece).split(b"\n")
+            while time.monotonic() < self.silent_until and not self.is_cut:
+                time.sleep(NAP_S)
             if self.is_cut:
                 door.close_connection = True
                 return

@@ -18,7 +18,7 @@ from broker.domain.states import Condition
 from broker.models import Cluster, Lease, Offering, OfferingState
 from broker.provisioners.kubernetes import transport
 from broker.provisioners.kubernetes.transport import Answer, Api
-from broker.services import catalogue, clusters, joining, knocking, orphans, reconcile
+from broker.services import catalogue, clusters, joining, knocking, orphans, reconcile, sightings
 from broker.services.following import Agent
 from broker.services.layouts import stepping
 from broker.services.volumes import keeping
@@ -73,9 +73,13 @@ class Killed(BaseException):
     """The worker is no more: nothing of it may go on, whatever it catches."""
 
 
+class AgentKilled(Killed):
+    """The agent is no more, and what it knew is gone with it."""
+
+
 @dataclass
 class Fuse:
-    """Kills whoever makes one of the next calls to a cluster, before it is sent or once it was answered."""
+    """Kills whoever makes one of the next calls, before it is sent or once it was answered."""
 
     calls: int = 0
     after: bool = False
@@ -87,9 +91,11 @@ class World:
 
     plane: ControlPlane
     seed: int
-    fuse: Fuse = field(default_factory=Fuse)
+    fuse: Fuse = field(default_factory=Fuse)  # of the worker's calls to the cluster
+    pen: Fuse = field(default_factory=Fuse)  # of the agent's, to write down what it saw
     refused: int = 0
     killed: int = 0
+    agents_killed: int = 0
     patience_s: float = PATIENCE_S
     jumps: Jumps = field(default_factory=Jumps)
     unexpected: list[str] = field(default_factory=list)  # what a fault should not have led to
@@ -215,6 +221,9 @@ class World:
                 self._sweep_all_at = moment + SWEEP_ALL_S
                 self._do(reconcile.all_live())
                 orphans.remove_all(now=self._now())
+        except AgentKilled:
+            self.agents_killed += 1
+            self.kill_agent()
         except Killed:
             self.killed += 1
             self.fuse.calls = 0
@@ -261,6 +270,7 @@ class World:
 
     def later(self, length: timedelta, *, thoroughly: bool = True) -> None:
         """Let so much time pass at once; the beat comes right after it."""
+        self.proxy.silent_until = 0.0
         self._hear_out()  # what was seen before is known from before
         self.jumps.jump(length)
         self._sweep_at = self._agent_at = 0.0
@@ -270,12 +280,15 @@ class World:
 
     def _hear_out(self) -> None:
         self._now()
+        lives_for, self.pen.calls = self.pen.calls, 0
         with suppress(Killed):
             while not self.agent.frozen and (found := self.agent.waiting.batch(0.0)):
                 self.agent.absorb(found, now=self.standing.at)
+        self.pen.calls = lives_for
 
     def kill_agent(self) -> None:
         """Let another agent take over, which knows nothing."""
+        self.pen.calls = 0
         self._stop_agent()
         self._start_agent()
 
@@ -314,12 +327,27 @@ class World:
             follows = current_thread() is not main_thread()  # a reflector, which nobody waits for
             return within(way, seconds if follows else min(seconds, self.patience_s))
 
+        note, pen = sightings.note, self.pen
+
+        def noted(cluster: Cluster, seen: list[Any], **how: Any) -> int:
+            writes = bool(seen or how.get("reached"))
+            pen.calls -= writes
+            dies = writes and pen.calls == 0
+            if dies and not pen.after:
+                raise AgentKilled
+            told = note(cluster, seen, **how)
+            if dies:
+                raise AgentKilled
+            return told
+
         Api.send = send  # type: ignore[method-assign]
+        sightings.note = noted
         transport.Transport.within = shortly  # type: ignore[method-assign]
         transport.SILENCE_S = 20.0
 
         def undo() -> None:
             Api.send = real  # type: ignore[method-assign]
+            sightings.note = note
             transport.Transport.within = within  # type: ignore[method-assign]
             transport.SILENCE_S = silence
 

@@ -10,10 +10,12 @@ from cryptography.fernet import Fernet
 from broker.models import Lease
 from broker.services.leases import ending
 from tenants.services.walls import as_tenant
+from tests.architecture.faults import FAULTS
 from tests.chaos import kubernetes_checks as checks
 from tests.chaos import kubernetes_keeping as keeping
 from tests.chaos.kubernetes import Report, live
-from tests.chaos.kubernetes_faults import STEPS, server_dies
+from tests.chaos.kubernetes_faults import STEPS
+from tests.chaos.kubernetes_played import PLAYED
 from tests.chaos.kubernetes_world import IMAGE_THAT_RUNS, World
 from tests.controlplane.fixtures import OwnControlPlane
 
@@ -41,7 +43,8 @@ def test_a_life_in_which_hardly_anything_ran_proves_nothing() -> None:
 
 def test_every_fault_is_drawn_in_ten_thousand_steps() -> None:
     assert min(STEPS.values()) / sum(STEPS.values()) * 10_000 >= 9
-    assert server_dies in STEPS
+    assert PLAYED.keys() == FAULTS.keys()
+    assert {step for steps in PLAYED.values() for step in steps} <= STEPS.keys()
 
 
 def test_the_checks_see_what_they_are_there_for(own_control_plane: OwnControlPlane) -> None:

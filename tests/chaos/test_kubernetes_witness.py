@@ -6,8 +6,17 @@ from typing import Any, cast
 
 import pytest
 
-from broker.domain.states import EndReason
-from tests.chaos.kubernetes_checks import OWN_WISH, Life, Witness, _late, let_go_too_late
+from broker.domain.states import EndReason, LeaseState
+from broker.models import Allocation
+from tenants.services.walls import as_tenant
+from tests.chaos.kubernetes_checks import (
+    Life,
+    Witness,
+    _late,
+    _nobody_had_seen,
+    double_allocations,
+    let_go_too_late,
+)
 from tests.chaos.kubernetes_time import Jumps
 from tests.chaos.kubernetes_world import World
 from tests.world import alive, cards, fresh, home, offering
@@ -143,10 +152,15 @@ class Still:
 
 @pytest.mark.django_db
 @pytest.mark.parametrize(
-    ("reason", "whose"), [(EndReason.BY_TENANT, [0, 60]), (EndReason.BY_OPERATOR, [1, 0])]
+    ("reason", "seconds", "whose"),
+    [
+        (EndReason.BY_TENANT, 60, [0, 60]),
+        (EndReason.BY_TENANT, 600, [1, 0]),
+        (EndReason.BY_OPERATOR, 60, [1, 0]),
+    ],
 )
 def test_what_is_charged_after_a_pods_end_is_told_by_whose_wish_it_ended(
-    reason: EndReason, whose: list[int]
+    reason: EndReason, seconds: int, whose: list[int]
 ) -> None:
     seen, world = witness(), cast(World, Still())
     with alive() as life:
@@ -159,7 +173,20 @@ def test_what_is_charged_after_a_pods_end_is_told_by_whose_wish_it_ended(
         assert [step.lease_id for step, _ in _late(world, seen)] == []
         since = fresh(lease).active_at
         assert since
-        life.clock.at = since + timedelta(seconds=60)
+        life.clock.at = since + timedelta(seconds=seconds)
         life.release(lease, reason)
-        late = [step for step, _ in _late(world, seen) if not step.cause.startswith(OWN_WISH)]
+        late = [step for step, by in _late(world, seen) if not _nobody_had_seen(step, by)]
         assert [len(late), let_go_too_late(world, seen)] == whose
+
+
+@pytest.mark.django_db
+def test_a_place_that_two_held_at_once_is_counted_and_one_held_in_turn_is_not() -> None:
+    with alive() as life:
+        cards(1)
+        owner, what = home("Kestrel"), offering("card")
+        first = life.lease(owner, what, LeaseState.RELEASED)
+        life.lease(owner, what)
+        assert double_allocations() == 0
+        with as_tenant(first.tenant_id):
+            Allocation.objects.filter(lease=first).update(released_at=life.now + timedelta(hours=1))
+        assert double_allocations() == 1

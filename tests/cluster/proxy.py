@@ -29,6 +29,7 @@ class Fault:
     hangs_s: float = 0.0
     line: Object | Callable[[], Object] | None = None  # instead of a watch: this one event, and the end
     after: bool = False  # let the server do it, and lose its answer
+    name: str = ""  # of what is played, where that is counted
 
 
 class Proxy:
