@@ -1,6 +1,8 @@
 """100,000 wishes of people who mean harm, from one seed: none of what is rendered breaks a wall."""
 
 import random
+import re
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +13,7 @@ from broker.provisioners.kubernetes import labels
 from broker.provisioners.kubernetes.drivers.base import SliceDriver
 from broker.provisioners.kubernetes.render.lease import lease_objects
 from broker.provisioners.kubernetes.render.priorities import PRIORITIES
-from broker.provisioners.kubernetes.spec import LeaseSpec
+from broker.provisioners.kubernetes.spec import LeaseSpec, ProjectSpec
 from tests.broker.provisioners.kubernetes.restricted import violations
 from tests.broker.provisioners.kubernetes.wanted import DRIVERS, GANG, KEY, LEASE, VOLUME, WHOLE, pods
 
@@ -50,6 +52,9 @@ KEYS = (
     "ssh-rsa x",
     "x" * 9000,
 )
+# Of tenants who would like to be called as another is, once both are cut to what a name may have.
+SLUGS = ("acme", "a" * 80, "a" * 79 + "b", "ACME", "acme-", "kube-system", "../..", "", "\u0430cme")
+OWNERS, LONG = 64, "0" * 34
 LETTERS = "abcXYZ019 -_.:/@$(){}[]'\"\\\n\t\x00\x7f;|&=,äß\u202e#%*~`!"
 FORBIDDEN = ("NVIDIA_", "LD_PRELOAD", "LD_AUDIT", "KUBERNETES_", "CUDA_DISABLE_CONTROL")
 OWN_ENV = {"GPUBROKER_LEASE", "GPUBROKER_RANK", "GPUBROKER_RANKS", "GPUBROKER_FIRST"}
@@ -58,7 +63,7 @@ POD_FIELDS = {
     "resourceClaims", "restartPolicy", "schedulerName", "securityContext", "serviceAccountName", "subdomain",
     "terminationGracePeriodSeconds", "tolerations", "volumes",
 }  # fmt: skip
-OURS = labels.of_lease(LEASE)
+NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)
 
 
 class Attacker:
@@ -67,6 +72,7 @@ class Attacker:
     def __init__(self, seed: int) -> None:
         self.dice = random.Random(seed)
         self.drivers = list(DRIVERS.values())
+        self.leases = 0
 
     def wish(self) -> Workload:
         dice = self.dice
@@ -96,31 +102,68 @@ class Attacker:
         offering = WHOLE if base is GANG else replace(LEASE.offering, isolation=Isolation.HARDWARE)
         volumes = (VOLUME,) if self.dice.random() < 0.1 else ()
         offering = replace(offering, price_class=price_class)
-        lease = replace(base, workload=workload, offering=offering, volumes=volumes)
+        project, lease_id = self._name()
+        lease = replace(
+            base,
+            lease_id=lease_id,
+            generation=self.dice.choice((1, 11, 10**9)),
+            project=project,
+            workload=workload,
+            offering=offering,
+            volumes=volumes,
+        )
         return lease, self.dice.choice(self.drivers)
 
+    def _name(self) -> tuple[ProjectSpec, str]:
+        """Name a lease that nobody had before and one of many projects, each by as much as an id may have."""
+        self.leases += 1
+        owner = self.dice.randrange(OWNERS)
+        tail = f"{LONG}{owner:06d}"
+        project = ProjectSpec(f"ten_{tail}", f"prj_{tail}", SLUGS[owner % len(SLUGS)])
+        return project, f"lse_{LONG}{self.leases:06d}"
 
-def breaches(objects: list[dict[str, Any]]) -> list[str]:
+
+class Names:
+    """Whose every name and every namespace is, of all that was ever rendered."""
+
+    def __init__(self) -> None:
+        self.owners: dict[tuple[str, ...], str] = {}
+
+    def breaches(self, objects: list[dict[str, Any]], lease: LeaseSpec) -> Iterator[str]:
+        for each in objects:
+            space, name = each["metadata"]["namespace"], each["metadata"]["name"]
+            if not NAME.fullmatch(name) or not NAME.fullmatch(space):
+                yield f"{space}/{name} is no name"
+            if self.owners.setdefault((space,), lease.project.project_id) != lease.project.project_id:
+                yield f"the namespace {space} is another project's"
+            key = each["kind"], space, name
+            # A volume outlives its leases.
+            whose = "" if each["kind"] == "PersistentVolumeClaim" else lease.lease_id
+            if self.owners.setdefault(key, whose) != whose:
+                yield f"{key} is another lease's"
+
+
+def breaches(objects: list[dict[str, Any]], lease: LeaseSpec = LEASE) -> list[str]:
     """Name every wall that these objects of one lease would break."""
-    found = []
+    found, ours = [], labels.of_lease(lease)
     for each in objects:
         meta = each["metadata"]
-        if each["kind"] != "PersistentVolumeClaim" and meta["labels"] != OURS:
+        if each["kind"] != "PersistentVolumeClaim" and meta["labels"] != ours:
             found.append(f"foreign labels {meta['labels']}")
-        if meta.get("annotations") or meta["namespace"] != "gt-acme-01m7yvision000000000000000":
+        if meta.get("annotations") or not meta["namespace"].endswith(lease.project.project_id[4:]):
             found.append("foreign annotations or another namespace")
-        found += [f"selects {selector}" for selector in _selectors(each) if not _own(selector)]
+        found += [f"selects {selector}" for selector in _selectors(each) if not _own(selector, lease)]
     for pod in pods(objects):
         found += violations(pod)
-        found += _pod_breaches(pod)
+        found += _pod_breaches(pod, ours)
     return found
 
 
-def _pod_breaches(pod: dict[str, Any]) -> list[str]:
+def _pod_breaches(pod: dict[str, Any], ours: dict[str, str]) -> list[str]:
     found, spec = [], pod["spec"]
     (container,) = spec["containers"]
     carried = {name: value for name, value in pod["metadata"]["labels"].items() if name != labels.RANK}
-    if carried != OURS or set(pod["metadata"]) - {"labels", "annotations", "finalizers"}:
+    if carried != ours or set(pod["metadata"]) - {"labels", "annotations", "finalizers"}:
         found.append("foreign labels on the pod")
     if set(pod["metadata"].get("annotations", {})) - {"nvidia.com/use-gpuuuid", "nvidia.com/vgpu-mode"}:
         found.append("foreign annotations on the pod")
@@ -163,15 +206,15 @@ def _selectors(each: dict[str, Any]) -> list[dict[str, str]]:
     return []
 
 
-def _own(selector: dict[str, str]) -> bool:
-    return selector.get(labels.LEASE) == LEASE.lease_id
+def _own(selector: dict[str, str], lease: LeaseSpec) -> bool:
+    return selector.get(labels.LEASE) == lease.lease_id
 
 
 def test_the_checker_sees_broken_walls() -> None:
     objects = lease_objects(LEASE, DRIVERS["device_plugin"], anchor_uid="uid")
     assert breaches(objects) == []
     for each in objects:
-        each["metadata"]["labels"] = {**OURS, "team": "red"}
+        each["metadata"]["labels"] = {**labels.of_lease(LEASE), "team": "red"}
         if each["kind"] == "Service":
             each["spec"]["selector"] = {labels.TENANT: "ten_other"}
     (pod,) = pods(objects)
@@ -185,14 +228,24 @@ def test_the_checker_sees_broken_walls() -> None:
     assert len(breaches(objects)) == 3 + 9
 
 
+def test_a_name_that_is_anothers_is_seen() -> None:
+    known, project = Names(), replace(LEASE.project, project_id="prj_other")
+    other = replace(LEASE, lease_id="lse_other", project=project)
+    objects = lease_objects(LEASE, DRIVERS["device_plugin"], anchor_uid="uid")
+    assert list(known.breaches(objects, LEASE)) == []
+    assert list(known.breaches(objects, LEASE)) == []
+    assert len(list(known.breaches(objects, other))) == 2 * len(objects)
+
+
 def test_no_wish_breaks_a_wall() -> None:
-    attacker, rendered = Attacker(SEED), 0
+    attacker, rendered, known = Attacker(SEED), 0, Names()
     for number in range(SPECS):
         wish = attacker.wish()
         if workload_faults(wish):
             continue
         lease, driver = attacker.lease(wish)
-        broken = breaches(lease_objects(lease, driver, anchor_uid="uid"))
+        objects = lease_objects(lease, driver, anchor_uid="uid")
+        broken = [*breaches(objects, lease), *known.breaches(objects, lease)]
         assert broken == [], f"wish {number} of seed {SEED}: {wish} breaks {broken}"
         rendered += 1
     print(
@@ -211,4 +264,4 @@ def test_even_what_nobody_vetted_breaks_no_wall_of_the_pod() -> None:
             objects = lease_objects(lease, driver, anchor_uid="uid")
         except ValueError:  # a command that cannot be split
             continue
-        assert [each for each in breaches(objects) if not each.startswith(said)] == []
+        assert [each for each in breaches(objects, lease) if not each.startswith(said)] == []
