@@ -14,7 +14,7 @@ from broker.models import Lease, StaleLease
 from broker.provisioners.base import Observation, Seen
 from broker.services import vanishing
 from broker.services.layouts import stepping
-from broker.services.leases import ending, growing, leaving, stopping
+from broker.services.leases import ending, growing, leaving, placing, stopping
 from broker.services.moving import crossing
 from broker.services.volumes import mounting
 from ports import doorbell
@@ -40,11 +40,12 @@ def apply(lease: Lease, observation: Observation, now: datetime) -> None:
         ):
             pass
         case S.PROVISIONING, Seen.REFUSED:
-            ending.release(lease, reason=EndReason.SPEC_REFUSED, now=now, cause=observation.text)
+            if not _goes_on(lease, observation.text, now):
+                ending.release(lease, reason=EndReason.SPEC_REFUSED, now=now, cause=observation.text)
         case S.PROVISIONING, Seen.LOST:
-            _requeue(lease, observation, now)
+            _requeue(lease, observation.text, now)
         case S.PROVISIONING, _ if _never_answered(lease, observation, now):
-            _requeue(lease, observation, now)
+            _requeue(lease, observation.text, now)
         case S.ACTIVE, Seen.ENDED if ending.is_over(lease, observation.last_seen or now):
             _expire(lease, observation, now)  # it was ended, by its deadline
         case S.PROVISIONING | S.ACTIVE, Seen.ENDED:
@@ -52,7 +53,10 @@ def apply(lease: Lease, observation: Observation, now: datetime) -> None:
                 lease, reason=EndReason.BY_TENANT, now=now, at=observation.last_seen, cause=observation.text
             )
         case S.PROVISIONING, _ if _takes_too_long(lease, now):
-            give_up(lease, f"not ready within {settings.PROVISION_TIMEOUT_S} s: {observation.text}", now)
+            cause = f"not ready within {settings.PROVISION_TIMEOUT_S} s: {observation.text}"
+            # What a silent cluster has begun of it may run yet.
+            if not observation.answered or not _goes_on(lease, cause, now):
+                give_up(lease, cause, now)
         case S.RELEASING, Seen.GONE:
             ending.finish(lease, now=now)
         case S.STOPPING, Seen.GONE:  # and nothing else: what is not proven gone may still write to its volume
@@ -151,15 +155,23 @@ def activate(lease: Lease, observation: Observation, now: datetime) -> None:
     growing.ring_at(ends_at, lease, now=now)
 
 
-def _requeue(lease: Lease, observation: Observation, now: datetime) -> None:
+def _goes_on(lease: Lease, cause: str, now: datetime) -> bool:
+    """Let another cluster try what this one could not start; False where none is left that has room for it."""
+    if not placing.has_another_cluster(lease):
+        return False
+    _requeue(lease, cause, now)
+    return True
+
+
+def _requeue(lease: Lease, cause: str, now: datetime) -> None:
     """Place it anew: it was never active, so nothing was charged. Its old place stays taken until proven empty."""
     if (places := leaving.places_left(lease)) >= MOST_PLACES:
-        give_up(lease, f"{places} places did not take it, the last: {observation.text}", now)
+        give_up(lease, f"{places} places did not take it, the last: {cause}", now)
         return
     lease.move(
         S.QUEUED,
         now=now,
-        cause=observation.text,
+        cause=cause,
         claimed_until=None,
         due_at=lease.end_date,
         progress={},

@@ -88,12 +88,15 @@ def due() -> list[Hint]:
 
 
 def elsewhere(lease: Lease, wish: Wish, *, now: datetime) -> list[Wish]:
-    """Return what to try in turn: other clusters first, then other nodes, and not those that just failed it."""
-    if lease.generation == 1:
+    """Return what to try in turn: clusters that have not failed it first, and no node that did so just now."""
+    if lease.generation == 1 or not (names := clusters_left(lease)):
         return [wish]
     failed = Allocation.objects.filter(lease=lease, leaving_since__gt=now - ELSEWHERE)
-    rows = list(failed.values_list("gpu__node_id", "gpu__node__cluster__name"))
-    if not rows:
-        return [wish]
-    nodes, names = frozenset(node for node, _ in rows), frozenset(name for _, name in rows)
+    nodes = frozenset(failed.values_list("gpu__node_id", flat=True))
     return [replace(wish, not_on=nodes, not_in=names), replace(wish, not_on=nodes)]
+
+
+def clusters_left(lease: Lease) -> frozenset[str]:
+    """Name the clusters that a lease went on without since it was last asked to start."""
+    left = Allocation.objects.filter(lease=lease, leaving_since__gte=lease.queues_since)
+    return frozenset(left.values_list("gpu__node__cluster__name", flat=True))

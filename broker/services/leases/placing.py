@@ -255,6 +255,14 @@ def _seat(wishes: Iterable[Wish], stock: Stock) -> Seating | None:
     return next((seating for wish in wishes if (seating := seat(wish, stock))), None)
 
 
+def has_another_cluster(lease: Lease) -> bool:
+    """Tell whether a lease that its cluster fails would find room now in one that has not failed it yet."""
+    held = lease.allocations.filter(generation=lease.generation, released_at=None)
+    failed = leaving.clusters_left(lease) | set(held.values_list("gpu__node__cluster__name", flat=True))
+    with up_to_date() as stock:
+        return seat(replace(_wish(lease), not_in=failed), stock) is not None
+
+
 def foresee(lease: Lease) -> None:
     """Let a lease say what placing it now would do, and do nothing."""
     wish = _wish(lease)

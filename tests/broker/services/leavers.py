@@ -21,12 +21,17 @@ class Moody(SimulatedProvisioner):
     def __init__(self) -> None:
         super().__init__()
         self.silent, self.full, self.keeps, self.mute = set[str](), set[str](), set[str](), set[str]()
+        self.refuses, self.slow = set[str](), set[str]()
         self.told_to_go: list[str] = []
 
     def ensure(self, order: Order, *, now: datetime) -> Observation:
         self._ask(order)
         if order.cluster in self.full:
             return Observation(Seen.LOST, "its node does not take it: 0/1 nodes are available", last_seen=now)
+        if order.cluster in self.refuses:
+            return Observation(Seen.REFUSED, "the image cannot be pulled: no route to its registry")
+        if order.cluster in self.slow:
+            return Observation(Seen.PENDING, "its image is being pulled")
         return super().ensure(order, now=now)
 
     def observe(self, order: Order, *, now: datetime) -> Observation:

@@ -41,6 +41,60 @@ def test_what_one_cluster_does_not_take_runs_on_the_next_with_the_reason_kept(
     books_balance(life)
 
 
+def test_what_one_cluster_cannot_start_runs_on_the_next_with_the_reason_kept(
+    life: Life, moody: Moody
+) -> None:
+    lease, first = begin(life)
+    moody.refuses = {cluster(first).pk}
+    life.run(30)
+    assert (fresh(lease).state, where(lease)) == (LeaseState.ACTIVE, other(first))
+    assert any("no route to its registry" in step.cause for step in ledger(lease))
+    assert names(lease) == [other(first)]
+    books_balance(life)
+
+
+def test_what_no_cluster_can_start_was_tried_once_in_each(life: Life, moody: Moody) -> None:
+    fleet(Rack("north-3", REGION, MODEL, nodes=2, cards_per_node=1))
+    moody.refuses = {each.pk for each in Cluster.objects.all()}
+    lease, _ = begin(life)
+    life.run(60)
+    lease = fresh(lease)
+    assert (lease.state, lease.end_reason) == ("released", "spec_refused")
+    assert path(lease).count("provisioning") == 3
+    placed = [step.cause for step in ledger(lease) if step.after == "provisioning"]
+    assert len({cause.split(" / ")[0] for cause in placed}) == 3
+
+
+def test_what_no_other_cluster_has_room_for_is_refused_at_once(life: Life, moody: Moody) -> None:
+    Cluster.objects.filter(name="north-2").update(silent_since=life.now)
+    lease, first = begin(life)
+    moody.refuses = {cluster(first).pk}
+    life.run(30)
+    assert fresh(lease).end_reason == "spec_refused"
+    assert path(lease).count("provisioning") == 1
+
+
+def test_what_is_not_ready_in_time_is_tried_in_each_cluster_once(life: Life, moody: Moody) -> None:
+    fleet(Rack("north-3", REGION, MODEL, nodes=1, cards_per_node=1))
+    moody.slow = {each.pk for each in Cluster.objects.all()}
+    lease, _ = begin(life)
+    life.go(50 * 60)
+    lease = fresh(lease)
+    assert (lease.state, lease.end_reason) == ("released", "provision_timeout")
+    placed = [step.cause for step in ledger(lease) if step.after == "provisioning"]
+    assert len(placed) == len({cause.split(" / ")[0] for cause in placed}) == 3
+
+
+def test_what_began_in_a_cluster_that_fell_silent_begins_in_no_other(life: Life, moody: Moody) -> None:
+    lease, first = begin(life)
+    moody.slow = {cluster(first).pk}
+    life.go(30)
+    moody.silent = moody.slow
+    life.go(20 * 60)
+    assert fresh(lease).end_reason == "provision_timeout"
+    assert path(lease).count("provisioning") == 1
+
+
 def test_the_first_place_is_free_only_when_it_is_proven_empty(life: Life, moody: Moody) -> None:
     lease, first = begin(life)
     moody.full = moody.keeps = {cluster(first).pk}
