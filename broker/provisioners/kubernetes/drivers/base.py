@@ -28,9 +28,15 @@ class Unfit(ValueError):
 class SliceDriver(Protocol):
     """Hands out slices in one way."""
 
-    name: str
-    schedulers: tuple[str, ...]  # that its pods may name
     uncut: ClassVar[frozenset[Isolation]]  # as what a card is sold that is cut for each lease
+
+    @property
+    def name(self) -> str:
+        """Return what it is called."""
+
+    @property
+    def schedulers(self) -> tuple[str, ...]:
+        """Name the schedulers that its pods may ask for."""
 
     @property
     def by_claims(self) -> bool:

@@ -10,7 +10,7 @@ from broker.provisioners.kubernetes.drivers.device_plugin import DevicePluginDri
 from broker.provisioners.kubernetes.drivers.dra import DraDriver
 from broker.provisioners.kubernetes.drivers.hami import HamiDriver
 
-DRIVERS: dict[str, type[Any]] = {
+DRIVERS: Mapping[str, type[DevicePluginDriver | DraDriver | HamiDriver]] = {
     "device_plugin": DevicePluginDriver,
     "dra": DraDriver,
     "hami": HamiDriver,
@@ -60,8 +60,7 @@ def _check(driver: str, option: str, value: object) -> None:
 def sold_uncut(driver: str) -> frozenset[Isolation]:
     """Say as what a cluster with this driver sells a card that is cut for each lease; one without it, as anything."""
     kind = DRIVERS.get(driver)
-    uncut: frozenset[Isolation] = kind.uncut if kind else frozenset(Isolation)
-    return uncut
+    return kind.uncut if kind else frozenset(Isolation)
 
 
 def leaves_cut(driver: str) -> bool:
