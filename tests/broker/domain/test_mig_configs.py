@@ -7,6 +7,7 @@ import pytest
 from broker.domain.cuts import WHOLE, Cut
 from broker.domain.mig_configs import (
     alias_of,
+    common,
     config_of,
     most_per_card,
     name_of,
@@ -43,6 +44,11 @@ def test_what_is_no_such_document_is_refused_in_words(document: dict[str, Any]) 
 
 def test_entries_that_mean_nothing_to_us_are_passed_over() -> None:
     assert most_per_card({"mig-configs": {"odd": ["all"]}}) == {}
+
+
+def test_nodes_together_can_have_what_each_of_them_can() -> None:
+    assert common([None, {"1g.10gb": 7, "3g.40gb": 2}, {"1g.10gb": 4}]) == {"1g.10gb": 4, "3g.40gb": 0}
+    assert common([None, None]) is None
 
 
 def test_a_layout_is_written_with_an_entry_for_each_way_of_cutting() -> None:
