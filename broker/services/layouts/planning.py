@@ -1,5 +1,6 @@
 """Plans for the pools of a cluster. A plan is only a row until somebody approves it."""
 
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
@@ -45,26 +46,32 @@ def carry_out(cluster_id: str, *, now: datetime) -> None:
 def propose(cluster_id: str, *, now: datetime) -> list[LayoutChange]:
     """Plan every pool of a cluster anew and return what is proposed; plans that nobody approved give way.
 
-    The nodes are asked what they can, so no transaction may be open.
+    The nodes are asked what they can, so no transaction may be open: but only where a card that can all that its model
+    can would be cut anew. Where that gains nothing, one that can less gains nothing either: at rest nobody is asked.
     """
     proposed = []
     for pool in pools_of(cluster_id, now=now):
         hands = hands_of(next(iter(pool.nodes.values())))
         if hands is None:
             continue
+        plans = _worth_it(pool, dict.fromkeys(pool.nodes))
         try:
-            told = hands.profiles([machine_of(node) for node in pool.nodes.values()])
+            if plans:
+                plans = _worth_it(pool, hands.profiles([machine_of(node) for node in pool.nodes.values()]))
         except Unanswered as silence:
             log.warning(
                 "no layout is planned: the cluster does not answer", model=pool.model, why=str(silence)
             )
             continue
-        # A node that does not say what it can become stays as it is cut; what it offers counts all the same.
-        views = [replace(view, open=view.open and view.name in told) for view in pool.views]
-        spec = spec_of(pool.model)
-        plans = plan(views, pool.demand, Catalogue(spec, plain_profiles(spec), common(told.values())))
         proposed += _keep(pool, {each.node: each for each in plans}, now)
     return proposed
+
+
+def _worth_it(pool: Pool, told: Mapping[str, Mapping[str, int] | None]) -> tuple[NodePlan, ...]:
+    """Plan what nodes can become as they told it: who did not stays as it is cut, and what it offers counts."""
+    views = [replace(view, open=view.open and view.name in told) for view in pool.views]
+    spec = spec_of(pool.model)
+    return plan(views, pool.demand, Catalogue(spec, plain_profiles(spec), common(told.values())))
 
 
 @transaction.atomic

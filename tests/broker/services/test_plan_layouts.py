@@ -227,6 +227,20 @@ def test_nodes_that_differ_become_only_what_all_of_them_can(
     assert [cut.get("3g.40gb") for cut in cuts] == [1, 1]
 
 
+def test_at_rest_no_node_is_asked_what_it_can(
+    life: Life, node: Node, kestrel: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[object] = []
+    monkeypatch.setattr(SimulatedHands, "profiles", lambda _, machines: asked.append(1) or {node.pk: None})
+    life.lease(kestrel, offering("1g.10gb"), max_duration_s=3600)
+    assert planned(node, life) == []
+    assert asked == []
+    life.ask(kestrel, offering("3g.40gb"))
+    life.run(180)
+    assert len(planned(node, life)) == 1
+    assert asked == [1]
+
+
 def test_a_cluster_that_nobody_can_cut_is_not_planned(life: Life, node: Node, kestrel: Home) -> None:
     life.ask(kestrel, offering("3g.40gb"))
     life.run(180)
