@@ -6,13 +6,15 @@ VENV ?= .venv
 PORT ?= 8000
 HOST ?= 127.0.0.1
 ONLY ?=
+SIZE ?=
 export VENV
 
 help:  ## Print this menu
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)$$/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name what; do \
 		printf '  make %-16s %s\n' "$$name" "$$what"; done
 	@echo '  Options: run FRESH=1 PORT=8100 HOST=0.0.0.0 DATA=<folder>; test ONLY=<folder, file or marker>;'
-	@echo '           bench ONLY=<house|kubernetes|placement|billing|face|telemetry>; any: PYTHON=<python3.11 or newer>'
+	@echo '           bench ONLY=<house|kubernetes|placement|billing|face|telemetry>, with kubernetes SIZE=<small|many>;'
+	@echo '           any: PYTHON=<python3.11 or newer>'
 	@echo '  DATABASE_URL=<administrator login> uses that PostgreSQL (15 or newer) instead of starting one.'
 
 run: env  ## Start everything on this machine; Ctrl-C stops it (FRESH=1 begins anew)
@@ -25,7 +27,7 @@ check: env-dev  ## Format, lint, types, import contract, migrations, deployment 
 	@exec $(VENV)/bin/python -m deploy.check
 
 bench: env-dev  ## Print one JSON line per figure; fails when a goal is missed (ONLY=<area>)
-	@exec $(VENV)/bin/python -m deploy.bench $(ONLY)
+	@exec $(VENV)/bin/python -m deploy.bench $(ONLY) $(SIZE)
 
 replay: env  ## Replay the openb trace through the real services; writes build/replay.json and .html
 	@exec $(VENV)/bin/python -m deploy.embedded.scratch python manage.py replay openb $(ARGS)

@@ -3,8 +3,8 @@
 From a POST to the API until the cluster's own watch says that the pod runs; how many a second in a row; what a
 fleet of leases that nobody touches costs the API server; and how soon all is true again after kill -9 of it. Before
 that the control plane does the same alone, asked for bare StatefulSets at the same rate: the product can be no faster.
-`python -m bench.kubernetes small` asks for less, for a look on a busy machine; `many` holds five thousand leases, which
-two processors need ten minutes more to make.
+`make bench ONLY=kubernetes SIZE=small` asks for less, for a look on a busy machine; `SIZE=many` holds five thousand
+leases, which two processors need ten minutes more to make.
 """
 
 import os
@@ -24,7 +24,8 @@ django.setup()
 
 from bench.figures import Figures  # noqa: E402
 from broker.models import ClusterWatch, Lease  # noqa: E402
-from ports import clock, ids  # noqa: E402
+from broker.provisioners.kubernetes.labels import PROJECT  # noqa: E402
+from ports import clock, doorbell, ids  # noqa: E402
 from ports.models import Ring  # noqa: E402
 from tenants.services.walls import as_sweep  # noqa: E402
 from tests.controlplane.nodes import GpuNode, Nodes  # noqa: E402
@@ -41,7 +42,13 @@ SLICES = GpuNode(cards=8, cut=8, mig={"1g.10gb": ON_A_NODE})
 A_PROJECT_HOLDS = 500
 RATE, SECONDS = 20, 10  # of launches
 AT_ONCE, STEADY_S = 300, 60  # leases asked for in a row; how long those that are held are left alone
-FOLLOWED = {"Pod": "pods", "ConfigMap": "configmaps", "Node": "nodes"}
+# What an agent follows: its plural, and the label by which ours are told from others.
+FOLLOWED = {
+    "Pod": ("pods", LEASE),
+    "ConfigMap": ("configmaps", LEASE),
+    "Node": ("nodes", ""),
+    "ResourceQuota": ("resourcequotas", PROJECT),
+}
 PATIENCE_S = 240.0
 
 
@@ -99,14 +106,13 @@ class Bench:
         self.plane.api.delete("/apis/apps/v1/namespaces/default/statefulsets")
         until(lambda: not self.plane.api.items("/api/v1/namespaces/default/pods"), PATIENCE_S, "all is gone")
 
-    def bare(self) -> tuple[str, float]:
+    def bare(self) -> str:
         """Have the control plane make a pod as a lease's is made, without anybody in between."""
         name = ids.new("lse")
         marks = {LEASE: name}
         limits = {"nvidia.com/mig-1g.10gb": "1", "cpu": "1"}
         main = {"name": "main", "image": installation.IMAGE, "resources": {"limits": limits}}
         template = {"metadata": {"labels": marks}, "spec": {"containers": [main]}}
-        sent = clock.monotonic()
         self.plane.api.create(
             {
                 "apiVersion": "apps/v1",
@@ -115,30 +121,31 @@ class Bench:
                 "spec": {"replicas": 1, "selector": {"matchLabels": marks}, "template": template},
             }
         )
-        return name, sent
+        return name
 
-    def ask(self) -> tuple[str, float]:
-        """Ask for one lease; return its id and when it was asked for."""
+    def ask(self) -> str:
+        """Ask for one lease; return its id."""
         who: Tenant = next(self._turn)
-        sent = clock.monotonic()
         answer = who.ask(self.offering)
         if not answer.accepted:
             raise RuntimeError(f"{answer.status} {answer.body}")
-        return str(answer.body["id"]), sent
+        return str(answer.body["id"])
 
-    def at_rate(
-        self, count: int, rate: float, sightings: Sightings, ask: Callable[[], tuple[str, float]]
-    ) -> list[float]:
-        """Ask at a steady rate, whether or not answers keep up; return how long each took until its pod ran."""
+    def at_rate(self, count: int, rate: float, sightings: Sightings, ask: Callable[[], str]) -> list[float]:
+        """Ask at a steady rate, whether or not answers keep up; return how long each took until its pod ran.
+
+        It is counted from when each was due: who had to wait until it could be sent waited, too.
+        """
         asked = []
         with ThreadPoolExecutor(16) as pool:
             began = clock.monotonic()
             for n in range(count):
-                clock.sleep(max(0.0, began + n / rate - clock.monotonic()))
-                asked.append(pool.submit(ask))
-        leases = dict(each.result() for each in asked)
+                due = began + n / rate
+                clock.sleep(max(0.0, due - clock.monotonic()))
+                asked.append((pool.submit(ask), due))
+        leases = {each.result(): due for each, due in asked}
         until(lambda: leases.keys() <= sightings.running.keys(), self.size.patience_s, "every pod runs")
-        return [sightings.running[lease] - sent for lease, sent in leases.items()]
+        return [sightings.running[lease] - due for lease, due in leases.items()]
 
     def launches(self, sightings: Sightings) -> None:
         """Time launches at a steady rate."""
@@ -165,17 +172,22 @@ class Bench:
         return effort.seconds(self.processes.running.values()), effort.seconds(self.plane.processes.values())
 
     def steady(self, sightings: Sightings) -> None:
-        """Leave all alone, and count what is still asked of the API server; watches are no reads."""
+        """Leave all alone, and count what is still asked of the API server; watches are no reads.
+
+        The rare sweep that looks at every lease is part of it: it is rung for once, more often than beat does.
+        """
         held = len(sightings.running)
         missing = self.size.held - held
         if missing > 0:
             self.at_rate(missing, 60, sightings, self.ask)
             held += missing
         until(self.at_rest, self.size.patience_s, "every lease is active and nobody is rung for")
-        seconds = float(STEADY_S)
         self.calls.forget()
-        clock.sleep(seconds)
-        made = self.calls.made()
+        began = clock.monotonic()
+        doorbell.ring("broker.sweep_all", "", now=clock.now())
+        clock.sleep(STEADY_S)
+        until(self.at_rest, self.size.patience_s, "every lease was looked at")
+        seconds, made = clock.monotonic() - began, self.calls.made()
         print(f"{held} leases at rest, {seconds:.0f} s: {made}", file=sys.stderr)
         writes = sum(n for (verb, _), n in made.items() if verb in WRITES)
         reads = sum(n for (verb, _), n in made.items() if verb in READS)
@@ -190,13 +202,15 @@ class Bench:
 
     def server_killed(self) -> None:
         """Kill the API server; all is true again when each watch told of what came after, listing once at most."""
+        if FOLLOWED.keys() != (known := set(ClusterWatch.objects.values_list("kind", flat=True))):
+            raise RuntimeError(f"the agent follows {known}")
         self.processes.kill("beat")  # its sweeps list too, and are not what is counted
         self.plane.kill(API)
         self.calls.forget()
         self.plane.restart(API)
         began, news = (
             clock.monotonic(),
-            {kind: self.change_one(kind, what) for kind, what in FOLLOWED.items()},
+            {kind: self.change_one(kind, *told) for kind, told in FOLLOWED.items()},
         )
         until(
             lambda: all(self.heard(kind) >= version for kind, version in news.items()),
@@ -206,14 +220,13 @@ class Bench:
         took = clock.monotonic() - began
         asked = self.calls.made()
         print(f"after the kill: {dict(asked)}", file=sys.stderr)
-        lists = [asked["list", what] for what in FOLLOWED.values()]
+        lists = [asked["list", what] for what, _ in FOLLOWED.values()]
         self.figures.most("converged_after_kill", took, unit="s", at_most=10)
         self.figures.most("relists_a_kind", max(lists), unit="lists", at_most=1)
 
-    def change_one(self, kind: str, what: str) -> int:
+    def change_one(self, kind: str, what: str, label: str) -> int:
         """Have a stranger write a note on one object that is followed; return the version that it came to."""
-        marks = {} if kind == "Node" else {"labelSelector": LEASE}
-        it = self.plane.api.items(f"/api/v1/{what}", **marks)[0]
+        it = self.plane.api.items(f"/api/v1/{what}", labelSelector=label)[0]
         path = self.plane.api.path({"apiVersion": "v1", "kind": kind, "metadata": it["metadata"]})
         note = {"metadata": {"annotations": {"stranger/note": "after the restart"}}}
         return int(self.plane.api.patch(path, note)["metadata"]["resourceVersion"])

@@ -4,7 +4,7 @@ Changes are written where the API server keeps its objects, as many a second as 
 a PATCH costs it five milliseconds, which two processors have no time for five hundred times a second. Kubelets,
 scheduler and controllers rest meanwhile; none of them is on the way from a change to its row.
 
-`python -m bench.kubernetes_agent small` asks for a tenth, for a look on a busy machine.
+`make bench ONLY=kubernetes_agent SIZE=small` asks for a tenth, for a look on a busy machine.
 """
 
 import os
@@ -142,15 +142,21 @@ def changes(plane: ControlPlane, count: int, rate: float) -> Iterator[tuple[str,
 
 
 def lag(plane: ControlPlane, count: int) -> list[float]:
-    """Return how long after each change was in the API server's store its row was dated, just before it is written."""
+    """Return how long after each change was in the API server's store its row was written.
+
+    Rows are dated when their batch is taken, just before it is written: the next is taken once it was.
+    """
     before = ClusterObject.objects.filter(kind="Pod").latest("version").version
     base, zero = clock.now(), clock.monotonic()  # rows are dated by the database's clock
     asked = dict(changes(plane, count, A_SECOND))
     seen = ClusterObject.objects.filter(kind="Pod", version__gt=before, name__in=asked)
     until(lambda: seen.count() >= count, PATIENCE_S, "every change is written")
     moments = dict(seen.values_list("name", "seen_at"))
+    taken = sorted(set(moments.values()))
+    written = dict(zip(taken, [*taken[1:], clock.now()], strict=True))
     return [
-        (moments[name] - base - timedelta(seconds=at - zero)).total_seconds() for name, at in asked.items()
+        (written[moments[name]] - base - timedelta(seconds=at - zero)).total_seconds()
+        for name, at in asked.items()
     ]
 
 

@@ -24,8 +24,8 @@ def modules(area: str) -> list[str]:
     return [name for name in found if not area or name == area or name.startswith(f"{area}_")]
 
 
-def main(area: str = "") -> int:
-    """Run them one after the other: side by side they would measure each other."""
+def main(area: str = "", *size: str) -> int:
+    """Run them one after the other: side by side they would measure each other. A size is the benchmark's own word."""
     names = modules(area)
     if not names:
         areas = sorted({name.partition("_")[0] for name in modules("")})
@@ -36,7 +36,7 @@ def main(area: str = "") -> int:
         with scratch() as ready:
             for name in names:
                 print(f"bench {name}", file=sys.stderr, flush=True)
-                if ready.run(PYTHON, "-m", f"bench.{name}"):
+                if ready.run(PYTHON, "-m", f"bench.{name}", *size):
                     missed.append(name)
     except Stopped:
         return 130
@@ -49,4 +49,4 @@ def main(area: str = "") -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:2]))
+    sys.exit(main(*sys.argv[1:3]))

@@ -43,17 +43,18 @@ class Machine:
     ran: list[str] = field(default_factory=list)
 
     def run(self, *command: str) -> int:
-        self.ran.append(command[-1])
-        return int(command[-1] in self.misses)
+        _, _, *what = command
+        self.ran.append(" ".join(what))
+        return int(" ".join(what) in self.misses)
 
 
-def ended(machine: Machine, area: str, monkeypatch: pytest.MonkeyPatch) -> int:
+def ended(machine: Machine, area: str, monkeypatch: pytest.MonkeyPatch, *size: str) -> int:
     @contextmanager
     def scratch() -> Iterator[Machine]:
         yield machine
 
     monkeypatch.setattr(bench, "scratch", scratch)
-    return bench.main(area)
+    return bench.main(area, *size)
 
 
 def test_all_are_run_and_one_missed_goal_is_the_end_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,6 +69,12 @@ def test_only_one_area_may_be_asked_for(monkeypatch: pytest.MonkeyPatch) -> None
     machine = Machine()
     assert ended(machine, "house", monkeypatch) == 0
     assert machine.ran == ["bench.house_api", "bench.house_replay"]
+
+
+def test_a_size_is_told_to_each_benchmark_of_the_area(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = Machine()
+    assert ended(machine, "kubernetes", monkeypatch, "small") == 0
+    assert machine.ran == ["bench.kubernetes small", "bench.kubernetes_agent small"]
 
 
 def test_an_area_that_is_none_is_named_beside_those_there_are(capsys: pytest.CaptureFixture[str]) -> None:
