@@ -34,6 +34,18 @@ def test_what_was_lost_before_its_end_is_charged_to_its_loss_though_nobody_looke
     assert "lost contact" in ledger(lease)[-2].cause
 
 
+def test_what_was_lost_long_before_its_end_while_nobody_looked_is_charged_to_its_loss(life: Life) -> None:
+    lease = runs_an_hour(life)
+    away(life, timedelta(seconds=60))
+    lost = life.now.replace(microsecond=0)
+    set_node(node_of(lease), NodeState.LOST, life)
+    away(life, timedelta(minutes=20))
+    life.sweep()
+    life.run(1)
+    ended = fresh(lease)
+    assert (ended.state, ended.end_reason, ended.ended_at) == ("released", "device_lost", lost)
+
+
 def test_what_was_lost_after_its_end_is_charged_to_its_end(life: Life) -> None:
     lease = runs_an_hour(life)
     node = node_of(lease)
