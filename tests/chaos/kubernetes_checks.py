@@ -1,6 +1,6 @@
 """What must be true of a long life on a cluster, whatever went wrong: by the database and by the cluster itself."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -60,6 +60,7 @@ class Witness(Thread):
         self.api, self.over = api, Event()
         self.since: dict[Life, datetime] = {}
         self.running: dict[str, Running] = {}  # pods that run now, by uid
+        self.resting: dict[str, Running] = {}  # those that wait to be started again
         self.until: dict[Life, datetime] = {}  # when each was known last to run
         self.twice: set[str] = set()
         self.written_twice: set[str] = set()
@@ -68,6 +69,9 @@ class Witness(Thread):
         ] = {}  # pods that hold a slice, by uid: where, and since when
         self.held: list[Held] = []  # and that did
         self.over_since: dict[str, datetime] = {}
+        self.stories: defaultdict[str, list[str]] = defaultdict(
+            list
+        )  # by lease, for whoever must understand one
 
     def run(self) -> None:
         while not self.over.is_set():
@@ -89,14 +93,16 @@ class Witness(Thread):
                 self.over.wait(0.3)
 
     def _see(self, pod: Object) -> None:
+        self._note(pod)
         self._follow_hold(pod)
         seen, uid = _running(pod), pod["metadata"]["uid"]
         states = [each.get("state", {}) for each in pod["status"].get("containerStatuses", [])]
         begun = [state["running"]["startedAt"] for state in states if state.get("running")]
         if not begun or pod["status"].get("phase") != "Running":
             ended = [state["terminated"]["finishedAt"] for state in states if state.get("terminated")]
-            self._forget(uid, datetime.fromisoformat(max(ended)) if ended else None)
+            self._runs_no_longer(pod, datetime.fromisoformat(max(ended)) if ended else None)
             return
+        self.resting.pop(uid, None)
         self.since.setdefault(seen.life, datetime.fromisoformat(min(begun)))
         for other in (each for each_uid, each in self.running.items() if each_uid != uid):
             if other.life[0] == seen.life[0]:
@@ -106,8 +112,29 @@ class Witness(Thread):
                 print(f"at {datetime.now(UTC)} {other} runs, and {seen}, {pod['metadata']}", flush=True)
         self.running[uid] = seen
 
+    def _note(self, pod: Object) -> None:
+        meta, status = pod["metadata"], pod["status"]
+        states = [each.get("state") for each in status.get("containerStatuses", [])]
+        going = meta.get("deletionTimestamp", "")
+        said = f"{datetime.now(UTC):%H:%M:%S.%f} {meta['uid'][:8]} {status.get('phase')} {states} {going}"
+        self.stories[meta["labels"]["gpubroker.dev/lease"]].append(said)
+
+    def _runs_no_longer(self, pod: Object, ended: datetime | None) -> None:
+        """Take note that a pod does not run: it waits to be started again, or is over.
+
+        A kubelet that heard no answer may say once more when it ended: the last word is the one that others read.
+        """
+        uid, life = pod["metadata"]["uid"], _running(pod).life
+        if pod["status"].get("phase") == "Running" and not ended:
+            if uid in self.running:
+                self.resting[uid] = self.running.pop(uid)
+            return
+        self._forget(uid, ended)
+        if ended:
+            self.until[life] = max(ended, self.until.get(life, ended))
+
     def _forget(self, uid: str, ended: datetime | None = None) -> None:
-        if gone := self.running.pop(uid, None):
+        if gone := self.running.pop(uid, None) or self.resting.pop(uid, None):
             self.until[gone.life] = ended or datetime.now(UTC)
 
     def _follow_hold(self, pod: Object) -> None:
@@ -144,7 +171,7 @@ class Witness(Thread):
     def _forget_all_but(self, pods: list[Object]) -> None:
         """Take what is not in a list for gone: an older state of the cluster may be what answers."""
         there = {pod["metadata"]["uid"] for pod in pods}
-        for uid in self.running.keys() - there:
+        for uid in (self.running.keys() | self.resting.keys()) - there:
             self._forget(uid)
         for uid in self.holding.keys() - there:
             self._let_go(uid)
@@ -154,7 +181,9 @@ class Witness(Thread):
         return {each.life for each in list(self.running.values())}
 
     def ran_until(self, life: Life) -> datetime:
-        return datetime.now(UTC) if life in self.lives() else self.until.get(life, datetime.now(UTC))
+        """Return until when it ran, or waited to be started again: its slice was its own all the same."""
+        lives = self.lives() | {each.life for each in list(self.resting.values())}
+        return datetime.now(UTC) if life in lives else self.until.get(life, datetime.now(UTC))
 
 
 def _running(pod: Object) -> Running:
@@ -211,6 +240,8 @@ def seconds(world: World, witness: Witness) -> tuple[dict[str, int], int]:
     late = [(step, by) for step, by in _late(world, witness) if not _nobody_had_seen(step, by)]
     for step, by in late:
         print(f"{step.lease_id} was active until {step.at}, {by} after its pod: {step.cause}", flush=True)
+        print(f"until {world.jumps.real(step.at)}, written {step.recorded_at}", flush=True)
+        print(*witness.stories[step.lease_id], sep="\n", flush=True)
     wrong = {
         "charged_minus_active_s": kept.charged_minus_active,
         "active_without_place_s": kept.active_without_place,

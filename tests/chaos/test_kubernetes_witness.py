@@ -50,6 +50,27 @@ def test_a_pod_ran_from_its_start_to_its_end_by_the_clusters_clock() -> None:
     assert seen.ran_until(LIFE) == datetime.fromisoformat(ENDED)
 
 
+def test_the_last_word_of_its_end_counts() -> None:
+    seen, later = witness(), "2026-11-21T10:05:02Z"
+    seen._see(running("a"))
+    for ended in (ENDED, later, ENDED):
+        seen._see(pod("a", "Failed", terminated={"startedAt": BEGAN, "finishedAt": ended}))
+    assert seen.ran_until(LIFE) == datetime.fromisoformat(later)
+
+
+def test_what_waits_to_be_started_again_has_not_ended() -> None:
+    seen = witness()
+    seen._see(running("a"))
+    seen._see(pod("a", waiting={"reason": "CrashLoopBackOff"}))
+    before = datetime.now(UTC)
+    assert seen.ran_until(LIFE) >= before
+    seen._see(running("a"))
+    seen._see(pod("a", waiting={"reason": "CrashLoopBackOff"}))
+    seen._forget("a")
+    assert before <= seen.ran_until(LIFE) <= datetime.now(UTC)
+    assert not seen.resting
+
+
 def test_what_runs_ran_until_now_and_what_was_never_seen_accuses_nobody() -> None:
     seen, before = witness(), datetime.now(UTC)
     seen._see(running("a"))

@@ -123,11 +123,15 @@ def remains_of(pod: Pod) -> Remains:
 def gone_since(anchor: Thing | None, pods: Sequence[Pod]) -> datetime | None:
     """Say when a lease ended whose anchor goes or is gone; None while only pods that are ending could tell.
 
-    The anchor's deletion ended it, unless all its pods were over before: slow ends are not charged.
+    The anchor's deletion ended it, unless all its pods were over before: slow ends are not charged. Where there is no
+    pod, or none that ran, its last one was let go of before: whoever did so knew when it ended.
     """
     deleted = anchor.metadata.deletion_timestamp if anchor else None
-    if pods and all(is_over(pod) for pod in pods):
-        ends = [moment for pod in pods if (moment := _last_proof(pod))]
+    ran = [pod for pod in pods if may_have_run(pod)]
+    if not ran:
+        return None
+    if all(is_over(pod) for pod in ran):
+        ends = [moment for pod in ran if (moment := _last_proof(pod))]
         return min(max(ends), deleted or max(ends)) if ends else deleted
     return deleted
 
@@ -148,6 +152,10 @@ def _will_be_replaced(pod: Pod) -> bool:
     """Tell whether a pod was taken away from what keeps it running, which makes another once this one is gone."""
     going = pod.metadata.deletion_timestamp is not None
     return going and (pod.spec.restart_policy == "Always" or _never_ran(pod))
+
+
+def may_have_run(pod: Pod) -> bool:
+    return pod.status.phase != "Pending" or _began(pod)
 
 
 def _never_ran(pod: Pod) -> bool:

@@ -33,7 +33,14 @@ from broker.provisioners.kubernetes.making import InTheWay, make_anchor, make_ch
 from broker.provisioners.kubernetes.memory import Remembered
 from broker.provisioners.kubernetes.nodes import shutting_down, silent
 from broker.provisioners.kubernetes.objects import Pod, Thing, read
-from broker.provisioners.kubernetes.observing import gone_since, is_held, is_over, observe, remains_of
+from broker.provisioners.kubernetes.observing import (
+    gone_since,
+    is_held,
+    is_over,
+    may_have_run,
+    observe,
+    remains_of,
+)
 from broker.provisioners.kubernetes.render.lease import namespace_of, stamp
 from broker.provisioners.kubernetes.spec import LeaseSpec
 from broker.provisioners.kubernetes.specs import lease_spec
@@ -293,7 +300,7 @@ class KubernetesProvisioner:
         since = gone_since(found.anchor, found.pods)
         if since is None and any(pod.metadata.deletion_timestamp and not is_over(pod) for pod in found.pods):
             return shutting_down(found.pods, now=now)
-        if since is None and any(not is_over(pod) for pod in found.pods):
+        if since is None and any(may_have_run(pod) and not is_over(pod) for pod in found.pods):
             since = now  # its anchor alone went: what still runs is proof enough
         return Observation(Seen.GONE, "it is no longer in the cluster", last_seen=since)
 

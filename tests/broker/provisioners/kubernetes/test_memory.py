@@ -296,6 +296,15 @@ def test_what_was_taken_away_while_nobody_looked_ended_when_its_pod_did(
     assert (seen.seen, seen.last_seen) == (Seen.GONE, datetime(2026, 11, 21, 8, 30, tzinfo=UTC))
 
 
+@pytest.mark.parametrize(("status", "proof"), [(READY, NOW), ({"phase": "Pending"}, None)])
+def test_what_lost_its_anchor_is_proven_by_a_pod_that_runs_and_by_no_other(
+    cluster: Cluster, serve: Serve, status: dict[str, Any], proof: datetime | None
+) -> None:
+    scene = Scene(cluster, serve(refused(404, "not found"), listed(a_pod(status)), NODE))
+    seen = scene.provisioner.observe(order(), now=NOW)
+    assert (seen.seen, seen.last_seen) == (Seen.GONE, proof)
+
+
 def test_what_was_taken_away_and_still_ends_is_waited_for(cluster: Cluster, serve: Serve) -> None:
     scene = Scene(cluster, serve(refused(404, "not found"), listed(a_pod(READY, **DELETED)), NODE))
     seen = scene.provisioner.observe(order(), now=NOW)

@@ -316,8 +316,16 @@ def anchor(**meta: Any) -> Thing:
 def test_what_was_deleted_by_hand_ended_then_however_slow_its_program_was() -> None:
     deleted = anchor(deletionTimestamp=ENDED - timedelta(seconds=20))
     dead, dying = pod("Failed", containerStatuses=KILLED, **DELETED), pod("Running", **DELETED)
-    for pods in ([dead], [dying], [dead, dying], []):
+    for pods in ([dead], [dying], [dead, dying]):
         assert gone_since(deleted, pods) == ENDED - timedelta(seconds=20)
+
+
+def test_what_ran_no_longer_when_it_was_deleted_had_ended_before() -> None:
+    deleted = anchor(deletionTimestamp=LATE)
+    dead, next_one = pod("Failed", containerStatuses=KILLED, **DELETED), pod("Pending", age=70, node="")
+    assert gone_since(deleted, [dead, next_one]) == ENDED
+    for pods in ([next_one], []):  # the one before was let go of: our books know when it ended
+        assert gone_since(deleted, pods) is None
 
 
 def test_what_was_over_before_it_was_deleted_ended_by_itself() -> None:
