@@ -3,7 +3,9 @@
 The client is imported on first use: it takes seconds that a process which asks no cluster need not spend.
 """
 
+import copy
 import logging
+import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,6 +17,9 @@ from urllib3.exceptions import HTTPError
 from broker.provisioners.kubernetes.refusals import Denied
 
 POOL, LONGEST_WHY = 32, 300
+# A program that signs in and hangs would hold up whoever waits for it, and that is everybody of this process.
+SIGNS_IN_WITHIN_S, KILLED_AFTER_S = 6.0, 1
+CUT_SHORT = "process returned 124"  # what `timeout` says for it
 # What the client raises for a kubeconfig that is not as it expects.
 BROKEN = (
     OSError,
@@ -46,7 +51,7 @@ def connect(kubeconfig: Mapping[str, Any]) -> Connection:
     try:
         with _overheard() as said:
             load_kube_config_from_dict(  # type: ignore[no-untyped-call]
-                config_dict=kubeconfig, client_configuration=settings, persist_config=False
+                config_dict=_bounded(kubeconfig), client_configuration=settings, persist_config=False
             )
         settings.retries = False
         settings.connection_pool_maxsize = POOL
@@ -65,7 +70,21 @@ def connect(kubeconfig: Mapping[str, Any]) -> Connection:
     return Connection(pool, settings.host, authorization)
 
 
+def _bounded(kubeconfig: Mapping[str, Any]) -> dict[str, Any]:
+    """Give the programs that sign in so much time and no more: the official client waits for them for ever."""
+    found = copy.deepcopy(dict(kubeconfig))
+    for each in found.get("users", ()):
+        program = each.get("user", {}).get("exec")
+        if program and "command" in program and shutil.which("timeout"):
+            patience = ["-k", str(KILLED_AFTER_S), str(SIGNS_IN_WITHIN_S)]
+            program["args"] = [*patience, program["command"], *(program.get("args") or ())]
+            program["command"] = "timeout"
+    return found
+
+
 def _unusable(why: str) -> Denied:
+    if CUT_SHORT in why:
+        why = f"the program that signs in did not end within {SIGNS_IN_WITHIN_S:g} s"
     return Denied(
         f"the kubeconfig cannot be used: {why[:LONGEST_WHY]}. Register the cluster's credentials anew."
     )

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from broker.provisioners.base import Unanswered
-from broker.provisioners.kubernetes import refusals
+from broker.provisioners.kubernetes import connecting, refusals
 from broker.provisioners.kubernetes.connecting import connect
 from broker.provisioners.kubernetes.kinds import BY_NAME, CONFIG_MAP, POD, Ref
 from broker.provisioners.kubernetes.transport import Api, Transport
@@ -347,6 +347,13 @@ printf ' "status": {"token": "%s-%s", "expirationTimestamp": "%s"}}' "$1" "$numb
 """)
     made.chmod(0o755)
     return made
+
+
+def test_a_program_that_hangs_is_cut_short_and_said_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connecting, "SIGNS_IN_WITHIN_S", 0.2)
+    hangs = {**EXEC, "command": "sleep", "args": ["60"]}
+    with pytest.raises(refusals.Denied, match=r"did not end within 0\.2 s"):
+        connect(of_user(exec=hangs))
 
 
 def test_a_program_signs_in_and_is_asked_again_once_its_token_ran_out(program: Path) -> None:
