@@ -108,3 +108,5 @@ def test_a_thread_that_died_leads_no_longer(scene: Scene, monkeypatch: pytest.Mo
     ends = clock.monotonic() + 10
     while not following.lead(EAST):  # the server hears of it a moment later
         assert clock.monotonic() < ends
+    with connections["default"].cursor() as cursor:  # the session goes on
+        cursor.execute("SELECT pg_advisory_unlock_all()")

@@ -1,5 +1,6 @@
 """What an agent does with what it hears, without a cluster: rows, rings, lost nodes, inventory."""
 
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -30,13 +31,17 @@ WAY = {
 
 
 @pytest.fixture
-def agent(life: Life, settings: Any) -> Agent:
+def agent(life: Life, settings: Any) -> Iterator[Agent]:
     settings.CREDENTIAL_KEYS = Fernet.generate_key().decode()
     catalogue.load_gpu_models()
     joined = joining.join(
         name="east", region="eu-north", kubeconfig=WAY, driver="device_plugin", actor=OPERATOR, now=life.now
     )
-    return Agent(joined)
+    yield Agent(joined)
+    with connections[
+        "default"
+    ].cursor() as cursor:  # a lead lasts as long as its session, and that is the next test's
+        cursor.execute("SELECT pg_advisory_unlock_all()")
 
 
 def node(name: str = "n01", ready: str = "True", version: int = 3, **allocatable: str) -> dict[str, Any]:
