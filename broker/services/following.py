@@ -100,8 +100,8 @@ class Agent:
         self._beaten = self.way.reached()  # the version of the latest pulse is later, always
         self._suspicion = ""  # why it must be, as another thread found
 
-    def follow(self, going: Callable[[], bool]) -> None:
-        """Follow until told to stop, or until the cluster is frozen."""
+    def follow(self, going: Callable[[], bool], alive: Callable[[], None] = lambda: None) -> None:
+        """Follow until told to stop, or until the cluster is frozen; after every turn say to be `alive`."""
 
         def reflecting() -> bool:
             return going() and not self.frozen and not self._over
@@ -110,6 +110,7 @@ class Agent:
         try:
             while reflecting():
                 self.turn()
+                alive()
                 ended = any(not thread.is_alive() for thread in threads)
                 if ended and reflecting():
                     raise Blind(

@@ -34,7 +34,7 @@ class Scene:
         scene = self
 
         class Played:
-            def follow(self, going: Callable[[], bool]) -> None:
+            def follow(self, going: Callable[[], bool], alive: Callable[[], None]) -> None:
                 if scene.refusals:
                     raise scene.refusals.pop()
                 scene.followed.append(cluster.name)

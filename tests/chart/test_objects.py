@@ -1,7 +1,11 @@
 """What is rendered is valid, and no pod may do more than it must."""
 
 import json
+import os
 import re
+import subprocess
+import time
+from pathlib import Path
 
 import kubernetes_validate
 import pytest
@@ -105,6 +109,28 @@ def test_web_and_events_are_asked_for_their_health_and_web_for_its_readiness(def
     assert asked("web", "startupProbe") == "/ready"
     for process in ("web", "events"):
         assert asked(process, "livenessProbe") == asked(process, "readinessProbe") == "/health"
+
+
+@pytest.mark.parametrize("process", ["relay", "beat", "agent-north"])
+def test_who_answers_no_request_is_known_by_a_file_that_it_touches(
+    process: str, full: list[Object], tmp_path: Path
+) -> None:
+    pod = named(full, "Deployment", f"gpubroker-{process}")["spec"]["template"]
+    container = pod["spec"]["containers"][0]
+    asked = container["livenessProbe"]["exec"]["command"]
+    assert container["startupProbe"]["exec"]["command"] == asked
+    file = tmp_path / f"alive-{process.partition('-')[0]}"
+
+    def is_alive() -> bool:
+        here = [word.replace("/data/", f"{tmp_path}/") for word in asked]
+        return subprocess.run(here, stderr=subprocess.DEVNULL, check=False).returncode == 0
+
+    assert not is_alive()
+    file.touch()
+    assert is_alive()
+    long_ago = time.time() - 180
+    os.utime(file, (long_ago, long_ago))
+    assert not is_alive()
 
 
 def test_a_budget_never_covers_a_single_pod() -> None:

@@ -19,6 +19,7 @@ from broker.provisioners.base import Unanswered
 from broker.services import freezing
 from broker.services.following import Agent, lead
 from ports import clock
+from ports.alive import Sign
 
 log = structlog.get_logger(__name__)
 WAIT_S = 2.0
@@ -55,20 +56,22 @@ class Command(BaseCommand):
 
     def follow(self, cluster: Cluster) -> None:
         """Follow one cluster until stopped; what is away or frozen is waited for."""
+        alive = Sign("agent")
         with closing(connection):  # whatever it dies of: else its lead stays with a thread that is no more
             while self.going:
+                alive()
                 try:
-                    self._follow(cluster)
+                    self._follow(cluster, alive)
                 except (DatabaseAway, InterfaceError, Unanswered) as away:
                     log.warning("agent waits", cluster=cluster.name, because=str(away).strip())
                     connection.close()  # and with it goes the lead
                 if self.going:
                     clock.sleep(WAIT_S)
 
-    def _follow(self, cluster: Cluster) -> None:
+    def _follow(self, cluster: Cluster, alive: Sign) -> None:
         if not freezing.is_frozen(cluster.pk) and lead(cluster):
             log.info("following", cluster=cluster.name)
-            Agent(cluster).follow(lambda: self.going)
+            Agent(cluster).follow(lambda: self.going, alive)
 
     def _joined(self) -> list[Cluster]:
         try:

@@ -10,6 +10,7 @@ from django.db import OperationalError as DatabaseAway
 from kombu.exceptions import OperationalError as BrokerAway
 
 from ports import clock
+from ports.alive import Sign
 from ports.doorbell import CHANNEL
 from ports.relay import next_due, relay
 
@@ -29,7 +30,9 @@ class Command(BaseCommand):
 
     def carry_on(self) -> None:
         """Carry until stopped; what is away is waited for."""
+        self.alive = Sign("relay")
         while self.going:
+            self.alive()
             try:
                 self._carry()
             except (DatabaseAway, InterfaceError, BrokerAway) as away:
@@ -47,7 +50,8 @@ class Command(BaseCommand):
             cursor.execute(f"LISTEN {CHANNEL}")
         while self.going:
             while self.going and relay(now=clock.now()):
-                pass
+                self.alive()
+            self.alive()
             wait = LONGEST_NAP_S
             if due := next_due():
                 wait = min(max((due - clock.now()).total_seconds(), 0.01), LONGEST_NAP_S)

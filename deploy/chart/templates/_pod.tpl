@@ -100,6 +100,22 @@ spec:
       emptyDir: {sizeLimit: 64Mi}
 {{- end -}}
 
+{{/* Who answers no request touches a file every few seconds; who has not for two minutes hangs. It goes on while a
+database is away, and is not killed for that. */}}
+{{- define "gpubroker.alive" -}}
+{{- $young := printf "test -n \"$(find /data/alive-%s -mmin -2)\"" . -}}
+startupProbe:
+  exec: {command: [sh, -c, {{ $young | quote }}]}
+  periodSeconds: 5
+  timeoutSeconds: 5
+  failureThreshold: 60
+livenessProbe:
+  exec: {command: [sh, -c, {{ $young | quote }}]}
+  periodSeconds: 30
+  timeoutSeconds: 10
+  failureThreshold: 4
+{{- end -}}
+
 {{- define "gpubroker.settings" -}}
 - name: POD_NAME
   valueFrom: {fieldRef: {fieldPath: metadata.name}}
