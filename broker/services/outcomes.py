@@ -32,6 +32,7 @@ S = LeaseState
 def apply(lease: Lease, observation: Observation, now: datetime) -> None:
     if lease.state == S.ACTIVE:
         _believe_no_longer(lease, observation)
+        _believe_until_its_end(lease, observation, now)
     match S(lease.state), observation.seen:
         case S.PROVISIONING, Seen.READY:
             activate(lease, observation, now)
@@ -97,6 +98,19 @@ def _believe_no_longer(lease: Lease, observation: Observation) -> None:
         return
     lease.seen_at = max(until, lease.at)
     _note(lease, seen_at=lease.seen_at)
+
+
+def _believe_until_its_end(lease: Lease, observation: Observation, now: datetime) -> None:
+    """Take the end that its cluster tells of for a proof that it ran until then.
+
+    Its cluster may be called silent until somebody knocks again, though it answers by now.
+    """
+    if observation.seen not in (Seen.ENDED, Seen.LOST, Seen.GONE) or observation.last_seen is None:
+        return
+    until = min(observation.last_seen, now)
+    if until > (lease.seen_at or lease.at):
+        lease.seen_at = until
+        _note(lease, seen_at=until)
 
 
 def _will_not(lease: Lease, seen: Seen, observation: Observation, now: datetime) -> bool:

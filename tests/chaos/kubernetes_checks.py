@@ -255,7 +255,7 @@ def seconds(world: World, witness: Witness) -> tuple[dict[str, int], int]:
 def held(world: World, witness: Witness) -> dict[str, int]:
     """Sum up the seconds that pods held beside what was charged, and what was charged while none held anything."""
     now = datetime.now(UTC).timestamp()
-    return account(witness.all_held(), _books(world), world.silences(), now=now)
+    return account(witness.all_held(), _books(world), world.silences(), now=now, stories=witness.stories)
 
 
 def _books(world: World) -> dict[Life, Book]:
@@ -272,7 +272,8 @@ def _books(world: World) -> dict[Life, Book]:
             if after.cause.startswith(TIME_IS_UP):  # that was in our books from the beginning
                 written = until
         since = world.jumps.real(step.at).timestamp() if step.after == "active" else until
-        books[step.lease_id, step.generation] = Book(Piece(since, until), written)
+        cause = "" if after is None or is_last else after.cause
+        books[step.lease_id, step.generation] = Book(Piece(since, until), written, cause)
     return books
 
 

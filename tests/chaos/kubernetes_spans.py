@@ -15,9 +15,10 @@ And a lease outlives a pod where another is made within `REPLACED_WITHIN_S`; tha
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from types import MappingProxyType
 from typing import NamedTuple
 
 from broker.provisioners.kubernetes.pulse import EVERY_S, PATIENCE_S
@@ -70,24 +71,35 @@ class Book:
 
     charged: Piece
     written: float  # when its end was written down, which may name an earlier moment
+    cause: str = ""
 
 
 def account(
-    held: Iterable[Held], books: dict[Life, Book], silences: Sequence[Silence], *, now: float
+    held: Iterable[Held],
+    books: dict[Life, Book],
+    silences: Sequence[Silence],
+    *,
+    now: float,
+    stories: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> dict[str, int]:
-    """Sum up what pods held by why it was not charged, and what was charged while no pod held anything."""
+    """Sum up what pods held by why it was not charged, and what was charged while no pod held anything.
+
+    What cannot be explained is printed with the story of its lease.
+    """
     sums = Counter[str](dict.fromkeys([*UNEXPLAINED, *FREE, *(f"longest_{why}" for why in FREE)], 0))
     lives: dict[Life, list[Held]] = {}
     for each in held:
         lives.setdefault(each.life, []).append(each)
     for life, pods in lives.items():
         book = books.get(life, Book(Piece(now, now), now))
-        for why, seconds in _of_life(pods, book, _mute(pods, silences)):
+        mute = _mute(pods, silences)
+        for why, seconds in _of_life(pods, book, mute):
             sums[why] += round(seconds)
             if why in FREE:
                 sums[f"longest_{why}"] = max(sums[f"longest_{why}"], round(seconds))
             if why in UNEXPLAINED and round(seconds):
-                print(f"{life}: {seconds:.1f} s {why}; {book}, {pods}", flush=True)
+                print(f"{life}: {seconds:.1f} s {why}; {book}, {pods}", *mute, sep="\n", flush=True)
+                print(*stories.get(life[0], ()), sep="\n", flush=True)
     return dict(sums)
 
 

@@ -86,7 +86,7 @@ def test_seconds_that_a_pod_ran_and_nobody_charged_are_seen(
             while time.monotonic() < ran + 6:
                 world.turn()
             if planted:
-                monkeypatch.setattr(ending, "last_moment", lambda lease, at: lease.active_at or at)
+                monkeypatch.setattr(ending, "last_moment", lambda lease, now, at=None: lease.active_at or now)
             world.life.release(lease)
             while world.leases("releasing"):
                 world.turn()

@@ -79,10 +79,7 @@ def _release(
     lease: Lease, *, reason: EndReason, now: datetime, actor: Actor, cause: str, at: datetime | None
 ) -> None:
     held = LeaseState(lease.state) in HOLDS_CAPACITY
-    if at is None and lease.state == LeaseState.ACTIVE:
-        at = own_ends.seen(lease)
-    # A cluster's clock may be ahead of ours: what is yet to come is not charged.
-    moment = last_moment(lease, min(at or now, now))
+    moment = last_moment(lease, now=now, at=at)
     lease.move(
         LeaseState.RELEASING,
         now=moment,
@@ -110,14 +107,21 @@ def _release(
         finish(lease, now=now)
 
 
-def last_moment(lease: Lease, at: datetime) -> datetime:
-    """Return until when a lease is charged that ends or stops then."""
+def last_moment(lease: Lease, *, now: datetime, at: datetime | None = None) -> datetime:
+    """Return until when a lease is charged that ends or stops now, or did so at a moment that is known.
+
+    What is known of its program's own end proves that it ran until then, like everything that was seen of it.
+    """
+    own_end = own_ends.seen(lease) if at is None and lease.state == LeaseState.ACTIVE else None
+    proof = max(filter(None, (lease.seen_at, own_end)), default=None)
+    # A cluster's clock may be ahead of ours: what is yet to come is not charged.
+    at = min(at or own_end or now, now)
     if lease.ends_at:  # whoever looks late: nothing after its end is charged
         at = min(at, lease.ends_at)
-    if lease.seen_at and Condition.UNREACHABLE in lease.conditions:  # nor after its last proof of life
-        return min(at, lease.seen_at)
+    if proof and Condition.UNREACHABLE in lease.conditions:  # nor after its last proof of life
+        return min(at, proof)
     if lease.state == LeaseState.ACTIVE and (silent_since := _silent_since(lease)):
-        at = min(at, max(silent_since, lease.seen_at or lease.at))
+        at = min(at, max(silent_since, proof or lease.at))
     return at
 
 

@@ -8,7 +8,6 @@ from broker.domain.states import EndReason, LeaseState
 from broker.models import Allocation, Lease, OfferingState, StaleLease
 from broker.services import gates, quotas
 from broker.services.capacity import pool_of
-from broker.services.leases import own_ends
 from broker.services.leases.ending import (
     TRIES,
     AlreadyOver,
@@ -84,8 +83,7 @@ def _stop(lease: Lease, *, actor: Actor, now: datetime) -> None:
 
 def pause(lease: Lease, *, reason: EndReason, cause: str, actor: Actor, now: datetime) -> None:
     """End the charging of an active lease and have it taken off its card; what comes then is for others to say."""
-    ended = min(own_ends.seen(lease) or now, now)  # it may have ended by itself before
-    at = max(last_moment(lease, ended).replace(microsecond=0), lease.at)  # as the ledger will have it
+    at = max(last_moment(lease, now=now).replace(microsecond=0), lease.at)  # as the ledger will have it
     since = (lease.active_at or at).replace(microsecond=0)
     lease.move(
         LeaseState.STOPPING,

@@ -163,6 +163,36 @@ def test_what_was_seen_after_its_cluster_fell_silent_is_charged(life: Life) -> N
     assert fresh(lease).ended_at == seen.replace(microsecond=0)
 
 
+@pytest.mark.parametrize(
+    ("seen", "reason"),
+    [(Seen.ENDED, "by_tenant"), (Seen.LOST, "device_lost"), (Seen.GONE, "device_lost")],
+)
+@pytest.mark.parametrize("unreachable", [False, True])
+def test_what_ran_until_an_end_that_its_cluster_told_is_charged_though_our_books_still_call_that_silent(
+    life: Life, stubborn: Stubborn, seen: Seen, reason: str, unreachable: bool
+) -> None:
+    lease = fresh(life.lease(home(), offering()))
+    Cluster.objects.update(silent_since=life.now)  # and it answers long before somebody knocks again
+    if unreachable:
+        with as_tenant(lease.tenant_id):
+            Lease.objects.update(conditions={"unreachable": "its node says nothing"})
+    life.clock.at += timedelta(seconds=60)
+    ended = life.now.replace(microsecond=0)
+    life.clock.at += timedelta(seconds=1)
+    stubborn.says = Observation(seen, "it ended", last_seen=ended)
+    told(life, lease)
+    life.go(40)
+    assert (fresh(lease).end_reason, fresh(lease).ended_at) == (reason, ended)
+
+
+def test_an_end_that_a_clock_ahead_of_ours_names_is_charged_until_now(life: Life, stubborn: Stubborn) -> None:
+    lease = fresh(life.lease(home(), offering()))
+    life.clock.at += timedelta(seconds=60)
+    stubborn.says = Observation(Seen.ENDED, "it ended", last_seen=life.now + timedelta(seconds=5))
+    told(life, lease)
+    assert fresh(lease).ended_at == life.now.replace(microsecond=0)
+
+
 def test_the_cluster_hears_of_an_extension_at_once(life: Life) -> None:
     cards(1)
     owner = home()

@@ -69,6 +69,22 @@ def test_a_lease_that_is_stopped_after_its_pod_ended_has_spent_until_that(life: 
     assert fresh(lease).spent_s == int((charged_until(lease) - lease.active_at).total_seconds())
 
 
+@pytest.mark.parametrize("conditions", [{}, {"unreachable": "its node says nothing"}])
+def test_an_end_that_was_seen_after_its_cluster_fell_silent_is_charged(
+    life: Life, kestrel: Home, conditions: dict[str, str]
+) -> None:
+    lease = life.lease(kestrel, offering("card"))
+    Cluster.objects.update(silent_since=life.now)
+    ended = life.now + HALF_A_MINUTE
+    sees(lease, "p-0", began=life.now, ended=ended)
+    with as_tenant(lease.tenant_id):
+        Lease.objects.update(conditions=conditions)
+    ClusterObject.objects.update(seen_at=ended)
+    life.clock.at = ended + HALF_A_MINUTE
+    life.release(lease)
+    assert charged_until(lease) == ended.replace(microsecond=0)
+
+
 def test_a_lease_whose_pod_runs_costs_until_it_is_released(life: Life, kestrel: Home) -> None:
     lease = life.lease(kestrel, offering("card"))
     sees(lease, "p-0", began=life.now, ended=None)
