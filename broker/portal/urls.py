@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from broker.portal import beginning, clusters, doctor, layouts, nodes, orphans, plans, sharing, waiting
+from broker.portal import clusters, doctor, layouts, nodes, orphans, plans, switches, waiting
 
 urlpatterns = [
     path("ops/clusters/", clusters.clusters, name="ops-clusters"),
@@ -12,12 +12,12 @@ urlpatterns = [
     path("ops/clusters/<str:pk>/credentials/", doctor.credentials, name="ops-credentials"),
     path("ops/clusters/<str:pk>/ways/", doctor.ways, name="ops-ways"),
     path("ops/clusters/<str:pk>/believe/", doctor.believe, name="ops-believe"),
-    path("ops/clusters/<str:pk>/share/", sharing.share, name="ops-cluster-share"),
-    path("ops/clusters/<str:pk>/unshare/", sharing.unshare, name="ops-cluster-unshare"),
+    path("ops/clusters/<str:pk>/share/", switches.share, name="ops-cluster-share"),
+    path("ops/clusters/<str:pk>/unshare/", switches.unshare, name="ops-cluster-unshare"),
     path("ops/clusters/<str:pk>/layouts/", layouts.layouts, name="ops-layouts"),
     path("ops/clusters/<str:pk>/layouts/plan/", layouts.plan, name="ops-layouts-plan"),
-    path("ops/clusters/<str:pk>/layouts/begin/", beginning.begin, name="ops-layouts-begin"),
-    path("ops/clusters/<str:pk>/layouts/wait/", beginning.wait, name="ops-layouts-wait"),
+    path("ops/clusters/<str:pk>/layouts/begin/", switches.begin, name="ops-layouts-begin"),
+    path("ops/clusters/<str:pk>/layouts/wait/", switches.wait, name="ops-layouts-wait"),
     path("ops/layouts/<str:pk>/", layouts.change, name="ops-layout"),
     path("ops/layouts/<str:pk>/approve/", layouts.approve, name="ops-layout-approve"),
     path("ops/layouts/<str:pk>/cancel/", layouts.cancel, name="ops-layout-cancel"),

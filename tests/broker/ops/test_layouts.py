@@ -6,10 +6,10 @@ from django.test import Client
 from broker import tasks
 from broker.domain.repartition import Step
 from broker.models import Cluster, Gpu, LayoutChange, Node
+from broker.services import switches
 from broker.services.fleet import cards
 from broker.services.fleet.needs import _nodes
 from broker.services.fleet.uses import Use
-from broker.services.layouts import beginning
 from broker.services.leases.request import PlacementImpossible
 from tenants.models import AuditEvent
 from tenants.services.walls import as_staff
@@ -108,7 +108,7 @@ def test_operators_let_plans_begin_by_themselves_and_who_was_refused_is_served(
 def test_who_lets_plans_begin_has_the_cluster_planned_at_once(life: Life, node: Node) -> None:
     hint = ("broker.plan_layouts", node.cluster_id)
     for recuts in (False, True):
-        beginning.allow(node.cluster, recuts, why="as agreed", actor=OPERATOR, now=life.now)
+        switches.turn(switches.RECUTS, node.cluster, recuts, why="as agreed", actor=OPERATOR, now=life.now)
         assert (hint in {each[2:4] for each in life.hints}) is recuts
 
 

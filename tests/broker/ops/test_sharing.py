@@ -8,7 +8,7 @@ from django.test import Client
 
 from broker.domain.states import Isolation, LeaseState
 from broker.models import Cluster, Offering
-from broker.services import catalogue, joining, sharing
+from broker.services import catalogue, joining, switches
 from tenants.models import AuditEvent
 from tenants.services.walls import as_staff
 from tests import world
@@ -40,11 +40,11 @@ def test_who_waits_for_a_strangers_card_gets_it_as_soon_as_its_owner_allows_it(l
     life.run(1)
     assert world.fresh(second).state == LeaseState.QUEUED
     cluster = Cluster.objects.get()
-    assert sharing.allow(cluster, True, why="all of one house", actor=OPERATOR, now=life.now)
+    assert switches.turn(switches.SHARES, cluster, True, why="all of one house", actor=OPERATOR, now=life.now)
     life.run(30)
     assert world.fresh(second).state == LeaseState.ACTIVE
     assert world.held(second)[0].gpu_id == world.held(first)[0].gpu_id
-    assert not sharing.allow(cluster, True, why="again", actor=OPERATOR, now=life.now)
+    assert not switches.turn(switches.SHARES, cluster, True, why="again", actor=OPERATOR, now=life.now)
     told = {"before": False, "after": True, "reason": "all of one house"}
     assert trail() == [(OPERATOR.label, told)]
 
@@ -55,7 +55,9 @@ def test_kept_apart_again_nobody_new_comes_beside_and_nobody_is_thrown_out(life:
     quarter = world.soft_offering()
     both = [life.lease(world.home(name), quarter) for name in ("Kestrel", "Swift")]
     hints = len(life.hints)
-    assert sharing.allow(Cluster.objects.get(), False, why="no longer", actor=OPERATOR, now=life.now)
+    assert switches.turn(
+        switches.SHARES, Cluster.objects.get(), False, why="no longer", actor=OPERATOR, now=life.now
+    )
     assert len(life.hints) == hints
     third = life.ask(world.home("Merlin"), quarter)
     life.run(30)
