@@ -49,6 +49,7 @@ class Report:
     met: Counter[str] = field(default_factory=Counter)  # of what was planned for calls: how many ran into it
     seconds_in: Counter[str] = field(default_factory=Counter)
     leases: Counter[str] = field(default_factory=Counter)
+    never_ran: Counter[str] = field(default_factory=Counter)  # of those that nobody let go of: why
     refused_by_quota: int = 0
     workers_killed: int = 0
     agents_killed: int = 0
@@ -118,6 +119,7 @@ def live(plane: ControlPlane, *, steps: int, seed: int, within_s: float = 1e9) -
         report.let_go_too_late_s = checks.let_go_too_late(world, witness)
         report.became_active = len({each.pk for each in world.leases() if each.active_at})
         report.leases = Counter(f"{each.state} {each.end_reason}" for each in world.leases())
+        report.never_ran = checks.why_they_never_ran()
         report.refused_by_quota, report.met = world.refused, world.proxy.met
         report.workers_killed, report.agents_killed = world.killed, world.agents_killed
         report.unexpected, report.wedges_healed = world.unexpected, disasters.wedges_healed()

@@ -277,6 +277,12 @@ def _books(world: World) -> dict[Life, Book]:
     return books
 
 
+def why_they_never_ran() -> Counter[str]:
+    """Count the leases that their cluster never started, by the first words of why they ended."""
+    ends = (step for step in _steps(after="releasing") if step.before in ("queued", "provisioning"))
+    return Counter(step.cause[:80] for step in ends if not step.cause.startswith(OWN_WISH))
+
+
 def let_go_too_late(world: World, witness: Witness) -> int:
     """Count the seconds that tenants paid who let go of what had ended by itself, before anybody had seen that."""
     late = [by for step, by in _late(world, witness) if _nobody_had_seen(step, by)]
