@@ -283,7 +283,7 @@ STEPS: dict[Step, float] = {
     disasters.node_is_cut_anew: 4,
     disasters.operator_looks: 4,
     disasters.neighbour_needs_the_place: 6,
-    disasters.neighbours_leave: 8,
+    disasters.neighbours_leave: 16,
     disasters.asks_where_a_stranger_is: 3,
     keeping.asks_for_a_home: 100,
     keeping.stops: 60,
