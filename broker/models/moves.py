@@ -20,10 +20,14 @@ class MovePlanQuerySet(models.QuerySet["MovePlan"]):
     def open(self) -> "MovePlanQuerySet":
         return self.exclude(state__in=OVER)
 
-    def making_room(self, model: str, region: str) -> set[str]:
-        """Return the leases for which others are being moved out of the way in a pool just now."""
+    def making_room(self, model: str, region: str) -> dict[str, frozenset[str]]:
+        """Return the leases for which others are being moved in a pool just now, each with the cards concerned."""
         running = self.filter(state=PlanState.RUNNING.value, gpu_model=model, cluster__region=region)
-        return {plan.room_for for plan in running} - {""}
+        return {
+            plan.room_for: frozenset(str(card["gpu"]) for card in plan.cards)
+            for plan in running
+            if plan.room_for
+        }
 
 
 class MovePlan(models.Model):

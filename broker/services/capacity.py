@@ -15,7 +15,7 @@ from broker.services.placement.engine import up_to_date
 from broker.services.placement.seating import Seating, Wish, drawn, how_many, own_places, pool_of, seat
 from broker.services.placement.stock import WALLED
 
-__all__ = ["Card", "Seating", "availability", "could_ever_fit", "pool_of", "preview"]
+__all__ = ["Card", "Seating", "availability", "could_ever_fit", "pool_of", "preview", "when_empty"]
 
 
 def preview(
@@ -51,7 +51,7 @@ def could_ever_fit(
         for card in stock.by_pool[pool_of(offering)].values():
             if cluster in ("", card.cluster) and (card.sellable or not in_service):
                 there = card.node if same_node else card.cluster
-                together[there] += (fits := _when_empty(card, profile, as_cut_now=in_service))
+                together[there] += (fits := when_empty(card, profile, as_cut_now=in_service))
                 near[card.node] += [card.gpu] * (fits > 0)
         if topology:
             linked = (node for node in near if node in stock.links)
@@ -59,7 +59,8 @@ def could_ever_fit(
     return max(together.values(), default=0)
 
 
-def _when_empty(card: Card, profile: Profile, *, as_cut_now: bool) -> int:
+def when_empty(card: Card, profile: Profile, *, as_cut_now: bool) -> int:
+    """Return how many of a profile a card holds once nobody is on it."""
     if not card.sold_as(profile.isolation):
         return 0
     stays = (

@@ -19,6 +19,7 @@ from broker.services.capacity import could_ever_fit
 from broker.services.catalogue import profile_of
 from broker.services.leases import bursts, leaving
 from broker.services.leases.bursts import LOOK_AGAIN, UNREADABLE
+from broker.services.leases.reserving import Kept
 from broker.services.placement.cards import Card, Pool, placed_on
 from broker.services.placement.engine import up_to_date
 from broker.services.placement.seating import (
@@ -36,8 +37,10 @@ from tenants.services.walls import as_sweep, as_tenant
 
 TRIES = 4
 BATCH = 5000
-# From then on younger leases of the pool wait behind it, so that a large gang lands at last: if it can.
+# From then on cards are kept for it, so that a large gang lands at last, if it can; else the younger wait behind it.
 PATIENCE = timedelta(hours=1)
+TOO_LONG = "which has waited for more than an hour and is placed first"
+MADE_ROOM_FOR = "for which others are being moved out of the way now"
 AS_IT_STANDS = ["state", "seq", "at", "generation", "version", "max_duration_s", "end_date", "quota_uses"]
 Shape = tuple[str, int, bool, str]  # offering, quantity, same node, topology
 Wants = tuple[str, str, int, bool, str]  # the tenant, too: of two equals, both fit or neither
@@ -74,6 +77,12 @@ class Waiting:
     def shape(self) -> Shape:
         return self.offering_id, self.quantity, self.same_node, self.topology
 
+    @property
+    def wish(self) -> Wish:
+        """What it waits for, wherever that is."""
+        offering = Offering.objects.get(pk=self.offering_id)
+        return Wish(offering, self.quantity, self.same_node, self.topology)
+
 
 def serve(pool: Pool, *, now: datetime, upto: str = "") -> int:
     """Place every waiting lease of a pool that fits, oldest first; return how many were placed.
@@ -82,11 +91,13 @@ def serve(pool: Pool, *, now: datetime, upto: str = "") -> int:
     """
     hopeless: dict[Wants, str] = {}  # what found no place just now, and why: its like need not try
     queue, impossible = waiting(pool, upto=upto), set[Shape]()
-    placed, together, crowded = 0, set[str](), False
-    rooms: set[str] | None = None  # for whom others are being moved: asked where somebody finds no place
+    placed, together, crowded, kept = 0, set[str](), False, Kept()
+    rooms: dict[str, frozenset[str]] | None = (
+        None  # for whom others are moved: asked where one finds no place
+    )
     for number, entry in enumerate(queue, 1):
         reason = hopeless.get(entry.wants)
-        if reason is None and not crowded and entry.lease_id not in together:
+        if reason is None and not crowded and not kept.cards and entry.lease_id not in together:
             burst = _burst(queue[number - 1 : number - 1 + bursts.MOST])
             settled, crowded = _place_together(pool, burst, now, hinted=bool(upto))
             together |= settled
@@ -94,7 +105,7 @@ def serve(pool: Pool, *, now: datetime, upto: str = "") -> int:
             placed += 1
             continue
         try:
-            if reason is None and _try(entry, hopeless, now, hinted=bool(upto)):
+            if reason is None and _try(entry, hopeless, now, kept, hinted=bool(upto)):
                 placed += 1
                 continue
         except UNREADABLE:  # one row that nobody foresaw must not halt the pool
@@ -106,14 +117,14 @@ def serve(pool: Pool, *, now: datetime, upto: str = "") -> int:
         if rooms is None:
             rooms = MovePlan.objects.making_room(*pool)
         if entry.lease_id in rooms:
-            _hold_back(queue[number:], entry, why="for which others are being moved out of the way now")
-            break
-        if now - entry.since > PATIENCE and entry.shape not in impossible and not entry.volume_id:
-            if _may_land(entry, Offering.objects.get(pk=entry.offering_id)):
-                why = "which has waited for more than an hour and is placed first"
-                _hold_back(queue[number:], entry, why=why)
+            kept.keep(rooms[entry.lease_id], why=_behind(entry.wish, MADE_ROOM_FOR))
+        elif now - entry.since > PATIENCE and entry.shape not in impossible and not entry.volume_id:
+            wish = entry.wish
+            if not _may_land(wish):
+                impossible.add(entry.shape)
+            elif not kept.keep_for(wish, entry.shape, why=_behind(wish, TOO_LONG), now=now):
+                _hold_back(queue[number:], _behind(wish, TOO_LONG))
                 break
-            impossible.add(entry.shape)
     return placed
 
 
@@ -132,22 +143,24 @@ def _place_together(pool: Pool, burst: Sequence[Waiting], now: datetime, *, hint
     return bursts.place(pool, burst[0].tenant_id, ids, rings_for=rings_for, now=now)
 
 
-def _may_land(entry: Waiting, offering: Offering) -> bool:
+def _may_land(wish: Wish) -> bool:
     """Tell whether the cards in service could hold it once they are empty; else nobody need wait behind it."""
     most = could_ever_fit(
-        offering,
-        quantity=entry.quantity,
-        same_node=entry.same_node,
-        topology=entry.topology,
+        wish.offering,
+        quantity=wish.quantity,
+        same_node=wish.same_node,
+        topology=wish.topology,
         in_service=True,
     )
-    return most >= entry.quantity
+    return most >= wish.quantity
 
 
-def _hold_back(younger: Iterable[Waiting], older: Waiting, *, why: str) -> None:
+def _behind(older: Wish, why: str) -> str:
+    return f"Waits behind an older request for {older.quantity} × {older.offering.label}, {why}."
+
+
+def _hold_back(younger: Iterable[Waiting], reason: str) -> None:
     """Leave who came later in the queue, so that nobody takes a place that becomes free for who came before."""
-    label = Offering.objects.get(pk=older.offering_id).label
-    reason = f"Waits behind an older request for {older.quantity} × {label}, {why}."
     untold: defaultdict[str, list[str]] = defaultdict(list)
     for entry in younger:
         if entry.waits_for != reason:
@@ -157,12 +170,12 @@ def _hold_back(younger: Iterable[Waiting], older: Waiting, *, why: str) -> None:
             _say(lease_ids, reason)
 
 
-def _try(entry: Waiting, hopeless: dict[Wants, str], now: datetime, *, hinted: bool) -> bool:
+def _try(entry: Waiting, hopeless: dict[Wants, str], now: datetime, kept: Kept, *, hinted: bool) -> bool:
     with as_tenant(entry.tenant_id):
         lease = Lease.objects.select_related("offering").filter(pk=entry.lease_id, state="queued").first()
         if lease is None:
             return True  # somebody was faster: it waits no longer
-        if place(lease, now=now):
+        if place(lease, now=now, kept=kept):
             if not hinted or entry.waits_for:
                 doorbell.ring("broker.step", lease.pk, tenant_id=lease.tenant_id, now=now)
             # else nobody has looked at it: the hint with which it came is on its way, and goes on with it
@@ -204,23 +217,25 @@ def is_first(lease: Lease) -> bool:
         return not cursor.fetchone()[0]
 
 
-def place(lease: Lease, *, now: datetime) -> bool:
-    """Give one queued lease its places; False leaves it in the queue with a plain reason.
+def place(lease: Lease, *, now: datetime, kept: Kept | None = None) -> bool:
+    """Give one queued lease its places, none that is kept; False leaves it in the queue with a plain reason.
 
     The caller goes on with it, or rings for somebody who does. Two placers may decide at once: who finds a card in
     another's hands takes the next best, and waits only where there is none; PostgreSQL lets one of them have the
     place, the other looks again.
     """
-    in_hands: frozenset[str] = frozenset()
+    kept, in_hands = kept or Kept(), frozenset[str]()
     for _ in range(TRIES):
         wish = _wish(lease)
         wishes = leaving.elsewhere(lease, wish, now=now)
         with up_to_date() as stock:
-            seating = _seat([replace(each, not_at=in_hands) for each in wishes], stock)
+            seating = _seat(_without(wishes, kept.cards | in_hands), stock)
             waits = seating is None and bool(in_hands)
             if waits:
-                seating = _seat(wishes, stock)
-            if seating is None:
+                seating = _seat(_without(wishes, kept.cards), stock)
+            if seating is None and kept.cards and _seat(wishes, stock):
+                lease.waits_for = kept.why
+            elif seating is None:
                 lease.waits_for = why_not(wish, stock, elsewhere=wishes != [wish])
         if seating is None:
             _say([lease.pk], lease.waits_for)
@@ -248,6 +263,10 @@ def place(lease: Lease, *, now: datetime) -> bool:
 def _wish(lease: Lease) -> Wish:
     home = mounting.home_of(lease.volume_id)
     return Wish(lease.offering, lease.quantity, lease.same_node, lease.topology, home)
+
+
+def _without(wishes: Iterable[Wish], cards: frozenset[str]) -> list[Wish]:
+    return [replace(each, not_at=cards) for each in wishes]
 
 
 def _seat(wishes: Iterable[Wish], stock: Stock) -> Seating | None:

@@ -1,15 +1,18 @@
 """Who has waited for an hour holds the younger back, but only while there is something to wait for."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.db import DataError
 
-from broker.models import Gpu, Health, Lease
+from broker.models import Allocation, Gpu, Health, Lease
 from broker.services import inventory
-from broker.services.leases import bursts, placing
+from broker.services.inventory import Rack
+from broker.services.leases import bursts, placing, reserving
 from broker.services.leases.placing import PATIENCE
-from tests.world import MODEL, OPERATOR, REGION, Life, cards, fresh, held, home, offering
+from tenants.services.walls import as_sweep
+from tests.world import MODEL, OPERATOR, REGION, Home, Life, cards, fleet, fresh, held, home, offering
 
 POOL = (MODEL, REGION)
 
@@ -52,6 +55,99 @@ def test_who_is_held_back_is_told_behind_what(life: Life) -> None:
     assert "free H100 1g.10gb" in fresh(small).waits_for
 
 
+def nodes_of(lease: Lease) -> set[str]:
+    return {place.gpu.node.name for place in held(lease)}
+
+
+@pytest.fixture
+def two_nodes(life: Life) -> tuple[Home, Lease, Lease]:
+    """One card of each of two nodes of two is taken: on one for two hours, on the other for ten."""
+    fleet(Rack("north-1", REGION, MODEL, nodes=2, cards_per_node=2))
+    kestrel = home("Kestrel")
+    short = life.lease(kestrel, offering("card"), max_duration_s=2 * 3600)
+    beside = life.lease(kestrel, offering("card"))
+    long = life.lease(kestrel, offering("card"), max_duration_s=10 * 3600)
+    life.release(beside)
+    life.go(60)
+    assert nodes_of(short) != nodes_of(long)
+    return kestrel, short, long
+
+
+def waits_too_long(life: Life, owner: Home, **wanted: Any) -> Lease:
+    lease = life.ask(owner, offering("card"), quantity=2, same_node=True, **wanted)
+    life.run()
+    life.clock.at += PATIENCE + timedelta(seconds=1)
+    assert fresh(lease).state == "queued"
+    return lease
+
+
+def test_the_node_that_is_free_first_is_kept_for_a_gang_and_others_go_elsewhere(
+    life: Life, two_nodes: tuple[Home, Lease, Lease]
+) -> None:
+    kestrel, short, long = two_nodes
+    free_first = nodes_of(short)
+    gang = waits_too_long(life, kestrel)
+    small = [life.ask(home("Swift"), offering("1g.10gb")) for _ in range(7)]
+    last = life.ask(kestrel, offering("1g.10gb"))
+    life.run()
+    assert [nodes_of(lease) for lease in small] == 7 * [nodes_of(long)]
+    assert fresh(last).state == "queued"
+    assert fresh(last).waits_for.startswith(f"Waits behind an older request for 2 × {gang.offering.label}")
+    life.go(3600)
+    assert fresh(short).state == "released"
+    assert nodes_of(gang) == free_first
+    assert fresh(gang).state == "active"
+
+
+def test_of_two_alike_the_older_one_keeps_cards_for_both(
+    life: Life, two_nodes: tuple[Home, Lease, Lease]
+) -> None:
+    kestrel, _, long = two_nodes
+    life.ask(kestrel, offering("card"), quantity=2, same_node=True)
+    waits_too_long(life, kestrel)
+    small = life.ask(home("Swift"), offering("1g.10gb"))
+    life.run()
+    assert nodes_of(small) == nodes_of(long)
+
+
+def test_who_could_not_be_kept_cards_for_holds_all_others_back(
+    life: Life, two_nodes: tuple[Home, Lease, Lease], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kestrel, _, _ = two_nodes
+    monkeypatch.setattr(reserving, "MOST", 0)
+    gang = waits_too_long(life, kestrel)
+    small = life.ask(home("Swift"), offering("1g.10gb"))
+    life.run()
+    assert fresh(small).waits_for.startswith(f"Waits behind an older request for 2 × {gang.offering.label}")
+
+
+def test_what_is_told_to_go_frees_its_card_before_anything_else(
+    life: Life, two_nodes: tuple[Home, Lease, Lease]
+) -> None:
+    kestrel, short, long = two_nodes
+    waits_too_long(life, kestrel)
+    life.release(long)
+    small = life.ask(home("Swift"), offering("1g.10gb"))
+    placing.serve(POOL, now=life.now)
+    assert nodes_of(small) == nodes_of(short)
+
+
+def test_a_stream_of_small_leases_keeps_no_gang_waiting(life: Life) -> None:
+    fleet(Rack("north-1", REGION, MODEL, nodes=2, cards_per_node=2))
+    kestrel, swift = home("Kestrel"), home("Swift")
+    for number in range(12):  # one of them ends every few minutes
+        life.lease(swift, offering("2g.20gb"), max_duration_s=1800 + 150 * number)
+    gang = life.ask(kestrel, offering("card"), quantity=2, same_node=True)
+    while fresh(gang).state == "queued":
+        life.go(600)
+        for _ in range(5):
+            life.ask(swift, offering("2g.20gb"), max_duration_s=1800)
+        assert life.now - gang.queues_since < 2 * PATIENCE
+    with as_sweep():
+        meanwhile = Allocation.objects.filter(held_at__gt=gang.queues_since + PATIENCE).exclude(lease=gang)
+        assert meanwhile.filter(held_at__lt=held(gang)[0].held_at).exists()
+
+
 def test_a_lease_that_cannot_even_be_read_holds_up_no_other(
     life: Life, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -64,10 +160,10 @@ def test_a_lease_that_cannot_even_be_read_holds_up_no_other(
         assert broken.pk in {choice.row.id for choice in choices}
         raise DataError("timestamp too large (after year 10K)")
 
-    def unreadable(lease: Lease, *, now: object) -> bool:
+    def unreadable(lease: Lease, *, now: object, **more: object) -> bool:
         if lease.pk == broken.pk:
             raise DataError("timestamp too large (after year 10K)")
-        return place(lease, now=now)  # type: ignore[arg-type]
+        return place(lease, now=now, **more)  # type: ignore[arg-type]
 
     monkeypatch.setattr(bursts, "_take", unwritable)
     monkeypatch.setattr(placing, "place", unreadable)

@@ -146,9 +146,7 @@ def test_equals_in_a_queue_are_told_the_same_without_being_tried(
     waiting = [life.ask(kestrel, offering("card")) for _ in range(5)]
     tried = []
     place = placing.place
-    monkeypatch.setattr(
-        placing, "place", lambda lease, *, now: tried.append(lease.pk) or place(lease, now=now)
-    )
+    monkeypatch.setattr(placing, "place", lambda lease, **how: tried.append(lease.pk) or place(lease, **how))
     assert placing.serve(POOL, now=life.now) == 0
     assert tried == [waiting[0].pk]
     assert len({fresh(lease).waits_for for lease in waiting}) == 1
