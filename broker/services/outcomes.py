@@ -32,7 +32,8 @@ S = LeaseState
 def apply(lease: Lease, observation: Observation, now: datetime) -> None:
     if lease.state == S.ACTIVE:
         _believe_no_longer(lease, observation)
-        _believe_until_its_end(lease, observation, now)
+        if observation.seen in (Seen.ENDED, Seen.LOST) or _waits_for_another(observation):
+            _believe_until_its_end(lease, observation, now)
     match S(lease.state), observation.seen:
         case S.PROVISIONING, Seen.READY:
             activate(lease, observation, now)
@@ -81,6 +82,7 @@ def apply(lease: Lease, observation: Observation, now: datetime) -> None:
         case S.ACTIVE, Seen.GONE if vanishing.is_doubted(lease, now=now):
             pass  # one look may be mistaken
         case S.ACTIVE, Seen.GONE | Seen.REFUSED:
+            _believe_until_its_end(lease, observation, now)  # not before it was looked for twice
             cause = observation.text or "its pod is gone"
             since = observation.last_seen or lease.seen_at
             ending.release(lease, reason=EndReason.DEVICE_LOST, now=now, at=since, cause=cause)
@@ -105,12 +107,15 @@ def _believe_until_its_end(lease: Lease, observation: Observation, now: datetime
 
     Its cluster may be called silent until somebody knocks again, though it answers by now.
     """
-    if observation.seen not in (Seen.ENDED, Seen.LOST, Seen.GONE) or observation.last_seen is None:
-        return
-    until = min(observation.last_seen, now)
+    until = min(observation.last_seen or lease.at, now)
     if until > (lease.seen_at or lease.at):
         lease.seen_at = until
         _note(lease, seen_at=until)
+
+
+def _waits_for_another(observation: Observation) -> bool:
+    """Tell whether what ran has ended, and what is made in its place does not run yet."""
+    return observation.seen is Seen.PENDING and not observation.runs
 
 
 def _will_not(lease: Lease, seen: Seen, observation: Observation, now: datetime) -> bool:
@@ -209,6 +214,7 @@ def _expire(lease: Lease, observation: Observation, now: datetime) -> None:
         _recovered(lease, observation, now)
         lease.conditions = {}
     if observation.seen in (Seen.LOST, Seen.GONE, Seen.REFUSED) and since < (lease.ends_at or now):
+        _believe_until_its_end(lease, observation, now)
         cause = observation.text or "its pod is gone"
         ending.release(lease, reason=EndReason.DEVICE_LOST, now=now, at=since, cause=cause)
     else:

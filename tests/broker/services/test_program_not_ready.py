@@ -185,6 +185,32 @@ def test_what_ran_until_an_end_that_its_cluster_told_is_charged_though_our_books
     assert (fresh(lease).end_reason, fresh(lease).ended_at) == (reason, ended)
 
 
+def test_what_is_gone_whenever_it_is_looked_for_ends_though_its_pods_run_on(
+    life: Life, stubborn: Stubborn
+) -> None:
+    lease = fresh(life.lease(home(), offering()))
+    life.clock.at += timedelta(seconds=60)
+    first = life.now
+    for _ in range(6):
+        stubborn.says = Observation(Seen.GONE, "its anchor is gone", last_seen=life.now)
+        told(life, lease)
+        life.clock.at += timedelta(seconds=4)
+    assert fresh(lease).end_reason == "device_lost"
+    assert fresh(lease).ended_at is not None
+    assert fresh(lease).ended_at >= first.replace(microsecond=0)
+
+
+def test_what_ended_and_is_made_anew_is_charged_until_that_end(life: Life, stubborn: Stubborn) -> None:
+    lease = fresh(life.lease(home(), offering()))
+    Cluster.objects.update(silent_since=life.now)
+    life.clock.at += timedelta(seconds=60)
+    ended = life.now.replace(microsecond=0)
+    life.clock.at += timedelta(seconds=40)
+    stubborn.says = Observation(Seen.PENDING, "being made", last_seen=ended)
+    told(life, lease)
+    assert (fresh(lease).end_reason, fresh(lease).ended_at) == ("device_lost", ended)
+
+
 def test_an_end_that_a_clock_ahead_of_ours_names_is_charged_until_now(life: Life, stubborn: Stubborn) -> None:
     lease = fresh(life.lease(home(), offering()))
     life.clock.at += timedelta(seconds=60)
