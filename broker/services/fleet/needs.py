@@ -89,7 +89,7 @@ def stuck(*, now: datetime) -> Iterable[Need]:
 
 def _queue(queue: Figures, now: datetime) -> Iterable[Need]:
     if queue.overdue and queue.oldest:
-        why = "younger leases of its pool wait behind it"
+        why = "cards are kept for it that younger leases could use"
         yield Need(Kind.QUEUE, "A lease waits past patience", why, since=now - queue.oldest)
 
 

@@ -29,7 +29,7 @@ class Figures:
 
     @property
     def overdue(self) -> bool:
-        """Somebody has waited so long that younger leases of the pool wait behind them."""
+        """Somebody has waited so long that cards are kept for them."""
         return self.oldest is not None and self.oldest > PATIENCE
 
 

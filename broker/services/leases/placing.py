@@ -118,7 +118,7 @@ def serve(pool: Pool, *, now: datetime, upto: str = "") -> int:
             rooms = MovePlan.objects.making_room(*pool)
         if entry.lease_id in rooms:
             kept.keep(rooms[entry.lease_id], why=_behind(entry.wish, MADE_ROOM_FOR))
-        elif now - entry.since > PATIENCE and entry.shape not in impossible and not entry.volume_id:
+        elif _is_overdue(entry, now) and entry.shape not in impossible | kept.shapes:
             wish = entry.wish
             if not _may_land(wish):
                 impossible.add(entry.shape)
@@ -141,6 +141,11 @@ def _place_together(pool: Pool, burst: Sequence[Waiting], now: datetime, *, hint
     # Nobody has looked at the others of a hint: their own are on their way, and go on with them.
     rings_for = [each.lease_id for each in burst if not hinted or each.waits_for]
     return bursts.place(pool, burst[0].tenant_id, ids, rings_for=rings_for, now=now)
+
+
+def _is_overdue(entry: Waiting, now: datetime) -> bool:
+    """Tell whether it has waited for too long for something that others could take."""
+    return now - entry.since > PATIENCE and not entry.volume_id
 
 
 def _may_land(wish: Wish) -> bool:
@@ -233,10 +238,10 @@ def place(lease: Lease, *, now: datetime, kept: Kept | None = None) -> bool:
             waits = seating is None and bool(in_hands)
             if waits:
                 seating = _seat(_without(wishes, kept.cards), stock)
-            if seating is None and kept.cards and _seat(wishes, stock):
-                lease.waits_for = kept.why
-            elif seating is None:
-                lease.waits_for = why_not(wish, stock, elsewhere=wishes != [wish])
+            if seating is None:
+                kept_from = _seat(wishes, stock) if kept.cards else None
+                why = kept.why(kept_from.cards) if kept_from else ""
+                lease.waits_for = why or why_not(wish, stock, elsewhere=wishes != [wish])
         if seating is None:
             _say([lease.pk], lease.waits_for)
             return False

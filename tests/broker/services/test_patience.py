@@ -121,6 +121,62 @@ def test_who_could_not_be_kept_cards_for_holds_all_others_back(
     assert fresh(small).waits_for.startswith(f"Waits behind an older request for 2 × {gang.offering.label}")
 
 
+def test_who_needs_what_an_older_one_keeps_comes_after_it_and_halts_nobody(
+    life: Life, two_nodes: tuple[Home, Lease, Lease]
+) -> None:
+    kestrel, _, long = two_nodes
+    waiting = life.ask(kestrel, offering("card"), quantity=4)
+    other = waits_too_long(life, kestrel)
+    fits = life.ask(home("Swift"), offering("1g.10gb"))
+    life.run()
+    assert [fresh(each).state for each in (waiting, other, fits)] == ["queued"] * 3  # all four are kept
+    life.release(waiting)
+    life.run()
+    assert nodes_of(fits) == nodes_of(long)
+
+
+def test_each_is_told_for_whom_the_cards_are_kept_that_it_would_have_had(
+    life: Life, two_nodes: tuple[Home, Lease, Lease]
+) -> None:
+    kestrel, short, long = two_nodes
+    pair = waits_too_long(life, kestrel)
+    last = life.lease(kestrel, offering("card"), max_duration_s=3 * 3600)
+    assert nodes_of(last) == nodes_of(long)
+    one = life.ask(kestrel, offering("4g.40gb"))
+    life.run()
+    assert fresh(one).waits_for.startswith(f"Waits behind an older request for 2 × {pair.offering.label}")
+    life.clock.at += PATIENCE - timedelta(minutes=10)
+    assert fresh(short).state == "active"
+
+
+def test_what_is_stuck_as_it_goes_is_counted_on_last(
+    life: Life, two_nodes: tuple[Home, Lease, Lease]
+) -> None:
+    kestrel, short, _ = two_nodes
+    waits_too_long(life, kestrel)
+    life.release(short)
+    life.clock.at += reserving.GOES_WITHIN + timedelta(seconds=1)
+    small = life.ask(home("Swift"), offering("1g.10gb"))
+    placing.serve(POOL, now=life.now)
+    assert nodes_of(small) == nodes_of(short)
+
+
+def test_equals_that_wait_too_long_are_not_each_looked_at(
+    life: Life, two_nodes: tuple[Home, Lease, Lease], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kestrel, _, _ = two_nodes
+    for _ in range(5):
+        life.ask(kestrel, offering("card"), quantity=2, same_node=True)
+    waits_too_long(life, kestrel)
+    looked: list[object] = []
+    room_for = reserving.room_for
+    monkeypatch.setattr(
+        reserving, "room_for", lambda *what, **how: looked.append(what) or room_for(*what, **how)
+    )
+    placing.serve(POOL, now=life.now)
+    assert len(looked) == 1
+
+
 def test_what_is_told_to_go_frees_its_card_before_anything_else(
     life: Life, two_nodes: tuple[Home, Lease, Lease]
 ) -> None:
