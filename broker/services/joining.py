@@ -15,6 +15,7 @@ from broker.models import Cluster, ClusterCredential, Gpu, Health, LayoutPolicy,
 from broker.provisioners.kubernetes import kubeconfig as kubeconfigs
 from broker.provisioners.kubernetes.inventory import CardFound, NodeFound
 from broker.services import catalogue, inventory
+from broker.services.contradicting import QUARANTINED, contradiction
 from broker.services.recognising import GONE, has_own_uuid, recognised
 from ports import seal
 from tenants.services import audit
@@ -193,6 +194,10 @@ def take_inventory(cluster: Cluster, found: Iterable[NodeFound], *, now: datetim
             if any(card.closed_since for card in cards):
                 continue  # it is being cut anew: until that is over its report of its cards is worth nothing
             told = reported[node.name]
+            if why := contradiction(cards, told.cards):
+                _quarantine(cards, now)
+                problems.append(f"{node.name}: {why}")
+                continue
             new += _take(node, cards, told.cards, now)
             problems += [f"{node.name}: {problem}" for problem in told.problems]
         Gpu.objects.bulk_create(_in_order([card for card, _ in new]))
@@ -299,8 +304,14 @@ def _judge(card: Gpu, found: CardFound, now: datetime) -> None:
     """Take a card that its node calls broken out of the pool, and one that had gone missing back into it."""
     if not found.healthy:
         inventory.set_health(card, Health.UNHEALTHY, reason="its node says so", actor=SYSTEM, now=now)
-    elif card.health_reason == GONE:
+    elif card.health_reason in (GONE, QUARANTINED):
         inventory.set_health(card, Health.HEALTHY, reason="", actor=SYSTEM, now=now)
+
+
+def _quarantine(cards: Iterable[Gpu], now: datetime) -> None:
+    for card in cards:
+        if card.health == Health.HEALTHY:
+            inventory.set_health(card, Health.UNHEALTHY, reason=QUARANTINED, actor=SYSTEM, now=now)
 
 
 def _part_with(moved: Iterable[str], now: datetime) -> None:

@@ -1,6 +1,7 @@
 """How a cluster's nodes and cards become inventory, and stay what the cluster says."""
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -10,14 +11,16 @@ from django.test.utils import CaptureQueriesContext
 
 from broker.domain.published import published
 from broker.domain.states import Isolation
-from broker.models import Cluster, ClusterCredential, Gpu, Node
+from broker.models import Allocation, Cluster, ClusterCredential, Gpu, Lease, Node, Offering, OfferingState
 from broker.provisioners.kubernetes.inventory import CardFound, Cut, NodeFound
-from broker.services import joining
+from broker.services import catalogue, joining
+from broker.services.contradicting import QUARANTINED
+from broker.services.leases import placing
 from ports import ids, seal
 from tenants.models.audit import AuditEvent
 from tenants.services.refusals import Invalid, Stale
-from tenants.services.walls import as_staff
-from tests.world import MODEL, NOW, OPERATOR
+from tenants.services.walls import as_staff, as_tenant
+from tests.world import MODEL, NOW, OPERATOR, Life, fresh, held, home, offering
 
 KUBECONFIG = {
     "clusters": [{"name": "cluster", "cluster": {"server": "https://one.example"}}],
@@ -107,6 +110,71 @@ def test_a_card_that_was_cut_anew_has_its_new_places(cluster: Cluster) -> None:
     take(cluster, card(cuts=(Cut(0, 4, "3g.40gb"),), isolation=Isolation.HARDWARE))
     changed = Gpu.objects.get()
     assert (changed.fixed_layout[0]["profile"], changed.version) == ("3g.40gb", 2)
+
+
+ONES = tuple(Cut(start, 1, "1g.10gb") for start in range(7))
+
+
+def cut(index: int, cuts: tuple[Cut, ...] = ONES, **changes: Any) -> CardFound:
+    return card(index, cuts=cuts, isolation=Isolation.HARDWARE, **changes)
+
+
+@pytest.fixture
+def leased(cluster: Cluster, life: Life) -> Lease:
+    """A lease on the last slice of the first of two cards; the others before it were let go."""
+    take(cluster, cut(0), cut(1))
+    catalogue.derive_offerings(now=NOW)
+    Offering.objects.update(state=OfferingState.PUBLISHED)
+    kestrel = home("Kestrel")
+    leases = [life.ask(kestrel, offering("1g.10gb")) for _ in range(7)]
+    assert placing.serve((MODEL, "eu"), now=life.now) == 7
+    last = next(lease for lease in leases if held(lease)[0].placement.lower == 6)
+    with as_tenant(kestrel.tenant.pk):
+        Allocation.objects.exclude(lease=last).update(released_at=life.now)
+    return last
+
+
+@pytest.mark.parametrize(
+    "reported",
+    [
+        (cut(0, ONES[:4]), cut(1, ONES[:3])),
+        (cut(0, (Cut(0, 4, "3g.40gb"), Cut(4, 4, "3g.40gb"))), cut(1)),
+        (card(0), cut(1)),
+        (cut(0, model="A100-80GB"), cut(1)),
+    ],
+)
+def test_a_report_that_has_no_place_for_a_lease_changes_nothing_and_nothing_new_is_placed(
+    cluster: Cluster, leased: Lease, reported: tuple[CardFound, ...]
+) -> None:
+    before = list(Gpu.objects.order_by("index").values_list("gpu_model_id", "fixed_layout"))
+    problems = take(cluster, *reported)
+    assert len(problems) == 1
+    assert "card 0 has no 1g.10gb at 6" in problems[0]
+    assert list(Gpu.objects.order_by("index").values_list("gpu_model_id", "fixed_layout")) == before
+    assert not Gpu.objects.sellable().exists()
+    assert set(Gpu.objects.values_list("health_reason", flat=True)) == {QUARANTINED}
+    assert fresh(leased).state in ("provisioning", "active")
+
+
+def test_a_node_is_sold_again_once_its_report_agrees_with_its_leases(cluster: Cluster, leased: Lease) -> None:
+    take(cluster, cut(0, ONES[:4]), cut(1))
+    assert not Gpu.objects.sellable().exists()
+    take(cluster, cut(0), cut(1))
+    assert Gpu.objects.sellable().count() == 2
+
+
+def test_a_node_is_sold_as_it_is_once_its_leases_have_ended(cluster: Cluster, leased: Lease) -> None:
+    take(cluster, cut(0, ONES[:4]), cut(1))
+    with as_tenant(leased.tenant_id):
+        Allocation.objects.update(released_at=NOW + timedelta(hours=1))
+    assert take(cluster, cut(0, ONES[:4]), cut(1)) == []
+    assert Gpu.objects.sellable().count() == 2
+    assert len(Gpu.objects.get(index=0).fixed_layout) == 4
+
+
+def test_a_cut_that_keeps_every_leased_place_is_believed(cluster: Cluster, leased: Lease) -> None:
+    assert take(cluster, cut(0, ONES[4:]), cut(1, ONES[:3])) == []
+    assert [len(each.fixed_layout) for each in Gpu.objects.order_by("index")] == [3, 3]
 
 
 def test_a_card_no_longer_reported_is_out_of_the_pool_until_it_is(cluster: Cluster) -> None:
