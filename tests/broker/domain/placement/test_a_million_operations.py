@@ -2,25 +2,38 @@
 
 from random import Random
 
-from broker.domain.placement.buckets import Buckets
+import pytest
+
+from broker.domain.gpu_models import GpuModelSpec
 from broker.domain.placement.kinds import everything
 from broker.domain.placement.rules import ranks_by_price
 from broker.domain.placement.tables import EMPTY
+from broker.domain.placement.warm_buckets import WarmBuckets
 from broker.domain.states import Isolation
-from tests.broker.domain.fleet import H100
+from tests.broker.domain.fleet import A30, H100, PRO_6000
 
-CARDS, OPERATIONS = 64, 10**6
+CARDS = 64
 
 
-def test_a_million_random_operations_never_overlap_and_never_leave_the_places_of_a_card() -> None:
-    profiles, chance = everything(H100), Random(5).random
-    ranks = ranks_by_price(profiles, H100.grid, tuple(float(its.memory) for its in profiles))
-    buckets = Buckets(ranks, [card // 8 for card in range(CARDS)])
+@pytest.mark.parametrize(
+    ("model", "operations"),
+    [(H100, 10**6), (A30, 10**5), (PRO_6000, 10**5)],
+    ids=["H100", "A30", "RTX-PRO-6000"],
+)
+def test_random_operations_never_overlap_and_never_leave_the_places_of_a_card(
+    model: GpuModelSpec, operations: int
+) -> None:
+    profiles, chance = everything(model), Random(5).random
+    worth = tuple(float(its.memory) for its in profiles)
+    # As cards that are cut for each lease are kept in the product.
+    buckets = WarmBuckets(
+        ranks_by_price(profiles, model.grid, worth, counted=True), [card // 8 for card in range(CARDS)]
+    )
     units = [{place.start: place.mask for place in its.placements} for its in profiles]
     taken, media, serves = [0] * CARDS, [0] * CARDS, dict[int, Isolation]()
     live: list[tuple[int, int, int]] = []
     placed = refused = 0
-    for _ in range(OPERATIONS):
+    for _ in range(operations):
         if chance() < 0.55:
             profile = int(chance() * len(profiles))
             if seat := buckets.place(profile):
@@ -44,7 +57,7 @@ def test_a_million_random_operations_never_overlap_and_never_leave_the_places_of
             media[card] -= profiles[profile].media
             if not taken[card]:
                 del serves[card]
-    assert min(placed, refused) > OPERATIONS // 20  # it was full often enough to be tempted
+    assert min(placed, refused) > operations // 20  # it was full often enough to be tempted
     for card, profile, start in live:
         buckets.release(card, profile, start)
     assert buckets.state == [EMPTY] * CARDS
