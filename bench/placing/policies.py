@@ -7,6 +7,7 @@ from bench.placing import rules
 from bench.placing.cards import COUNTED, MODEL, PROFILES, TABLE
 from bench.placing.fleets import Bucketed, FirstFit, Fleet, Oracle
 from bench.placing.moving import Freedom, Moved
+from bench.placing.selling import SOLD, Sold
 from broker.domain.placement import prices
 from broker.domain.placement.ranks import Ranks, Rule, ranked
 from broker.domain.placement.rules import bid_price
@@ -35,6 +36,7 @@ def policies(forecast: Sequence[float], seed: int) -> dict[str, Make]:
         "ff_nv": lambda nodes: FirstFit(ranked(TABLE, rules.in_vendor_order), nodes),
         "ff_hami": lambda nodes: FirstFit(ranked(TABLE, rules.in_hami_order), nodes),
         ORACLE: Oracle,
+        SOLD: Sold,
     }
     for name, rule in by_rule.items():
         found[name] = lambda nodes, rule=rule: Bucketed(ranked(TABLE, rule), nodes)
