@@ -93,25 +93,12 @@ def packable(worth: Sequence[float]) -> Callable[[int], float]:
     return value
 
 
-def loses_least(
-    worth: Sequence[float], popularity: Sequence[float], *, fragments_first: bool = False
-) -> Rule:
-    """Keep cards empty, then lose least of what could still be packed at these prices."""
-    value, f = packable(worth), fragmenting(popularity)
+def compute_value(popularity: Sequence[float]) -> Rule:
+    """Keep cards empty, then lose least of the compute slices that could still be packed, then fragment least (PVB)."""
+    value, f = packable([float(each) for each in WEIGHTS]), fragmenting(popularity)
 
     def rule(table: Table, profile: int, state: int, move: Move) -> tuple[Any, ...]:
         loss = round(value(state) - value(move.after), 4)
-        more, left = round(f(move.after) - f(state), 9), free(move.after)
-        return (state == EMPTY, loss, more, left) if fragments_first else (state == EMPTY, loss, left, more)
+        return state == EMPTY, loss, round(f(move.after) - f(state), 9), free(move.after)
 
     return rule
-
-
-def compute_value(popularity: Sequence[float]) -> Rule:
-    """Price by compute slices (PVB)."""
-    return loses_least([float(each) for each in WEIGHTS], popularity, fragments_first=True)
-
-
-def bid_price(duals: Sequence[float], popularity: Sequence[float]) -> Rule:
-    """Price by what one more slice of each profile would cost in cards."""
-    return loses_least([7 * d + 0.001 * w for d, w in zip(duals, WEIGHTS, strict=True)], popularity)

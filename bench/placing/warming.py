@@ -8,8 +8,8 @@ from bench.placing.online import serve
 from bench.placing.policies import OURS, told
 from bench.placing.workloads import Arrival, Request
 from broker.domain.placement.ranks import Ranks
-from broker.domain.placement.warm_seats import Seats
 from broker.domain.placement.warm_buckets import WarmBuckets
+from broker.domain.placement.warm_seats import Seats
 from broker.domain.placement.warmth import Cutting
 
 LOOKS = "bp warm"

@@ -1,0 +1,118 @@
+"""What the rule is measured against: each published rule chooses as its paper says, and the oracle misses nothing."""
+
+import importlib
+import pkgutil
+from functools import cache
+from random import Random
+
+import pytest
+
+import bench
+from bench.placing import rules
+from bench.placing.cards import DOUBLE, FOUR, ONE, PROFILES, TABLE, THREE, TWO, WHOLE
+from bench.placing.fleets import Bucketed, FirstFit, Fleet, Oracle
+from bench.placing.policies import MOVING, ORACLE, policies
+from bench.placing.workloads import Request
+from broker.domain.placement.ranks import Rule, ranked
+from broker.domain.placement.tables import EMPTY
+
+MODULES = [each.name for each in pkgutil.walk_packages(bench.__path__, "bench.") if not each.ispkg]
+FORECAST = (5.0, 2.0, 3.0, 2.0, 2.0, 6.0)
+ONLY_WHOLE, ONLY_DOUBLE = (0, 0, 0, 0, 0, 1.0), (0, 1.0, 0, 0, 0, 0)
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_every_benchmark_can_be_started(module: str) -> None:
+    assert importlib.import_module(module)
+
+
+def chosen(rule: Rule, profile: int, *cards: tuple[tuple[int, int], ...]) -> tuple[int, int] | None:
+    """Return the card and the unit that a rule takes for a slice where these lie: of each a profile and its unit."""
+    buckets = Bucketed(ranked(TABLE, rule), [0] * len(cards)).buckets
+    for card, lies in enumerate(cards):
+        for its, start in lies:
+            buckets.hold(card, its, start)
+    return buckets.place(profile)
+
+
+@pytest.mark.parametrize(
+    ("rule", "profile", "cards", "seat"),
+    [
+        # A whole card is worth most to FGD where only those are asked for: what is broken is broken on.
+        (rules.fgd(ONLY_WHOLE), ONE, ((), ((THREE, 4),)), (1, None)),
+        # Where 1g.20gb alone is asked for, a pair of units is not torn.
+        (rules.fgd(ONLY_DOUBLE), ONE, (((THREE, 0), (ONE, 4)),), (0, 5)),
+        (rules.best_fit, ONE, ((), ((FOUR, 0),), ((FOUR, 0), (TWO, 4))), (2, 6)),
+        (rules.most_legal, ONE, (((FOUR, 0),), ()), (1, 6)),
+        (rules.least_blocked, TWO, (((THREE, 4),), ()), (0, None)),
+        (rules.compute_value(ONLY_WHOLE), ONE, ((), ((TWO, 0),)), (1, None)),
+    ],
+)
+def test_each_published_rule_chooses_as_it_says(
+    rule: Rule, profile: int, cards: tuple[tuple[tuple[int, int], ...], ...], seat: tuple[int, int | None]
+) -> None:
+    found = chosen(rule, profile, *cards)
+    assert found is not None
+    assert found[0] == seat[0]
+    assert seat[1] in (None, found[1])
+
+
+@pytest.mark.parametrize(
+    ("rule", "starts"),
+    [
+        (rules.in_vendor_order, {ONE: 6, DOUBLE: 6, TWO: 4, THREE: 4, FOUR: 0, WHOLE: 0}),
+        (rules.in_hami_order, {ONE: 6, DOUBLE: 6, TWO: 0, THREE: 4, FOUR: 0, WHOLE: 0}),
+    ],
+)
+def test_first_fit_takes_the_first_card_and_starts_there_in_its_order(
+    rule: Rule, starts: dict[int, int]
+) -> None:
+    for profile, start in starts.items():
+        fleet = FirstFit(ranked(TABLE, rule), [0, 0])
+        assert fleet.place(0, Request(profile, 1, 1.0))
+        assert fleet.held[0] == (profile, [(0, start)])
+
+
+@cache
+def fits_on_one(state: int, wanted: tuple[int, ...]) -> bool:
+    """Try every order and every place."""
+    if not wanted:
+        return True
+    return any(
+        fits_on_one(move.after, wanted[:n] + wanted[n + 1 :])
+        for n, profile in enumerate(wanted)
+        for move in TABLE.moves[profile][state]
+    )
+
+
+def test_the_oracle_takes_all_that_fits_and_nothing_else() -> None:
+    chance = Random(7)
+    for _ in range(300):
+        oracle, taken = Oracle([0]), list[int]()
+        for number in range(8):
+            profile = chance.randrange(len(PROFILES))
+            fits = fits_on_one(EMPTY, tuple(sorted([*taken, profile])))
+            assert oracle.place(number, Request(profile, 1, 1.0)) is fits
+            if fits:
+                taken.append(profile)
+
+
+@pytest.mark.parametrize("name", [*policies(FORECAST, 1)])
+def test_every_fleet_gives_back_all_it_took(name: str) -> None:
+    fleet: Fleet = policies(FORECAST, 1)[name]([0, 0, 1, 1])
+    chance, live, refused = Random(3), list[int](), 0
+    for number in range(400):
+        count = 2 if chance.random() < 0.1 else 1
+        profile = WHOLE if count > 1 else chance.randrange(len(PROFILES))
+        if fleet.place(number, Request(profile, count, 1.0)):
+            live.append(number)
+        else:
+            refused += 1
+        while len(live) > 6 or (live and chance.random() < 0.4):
+            fleet.release(live.pop(chance.randrange(len(live))))
+        assert (fleet.active() > 0) is bool(live)
+    for number in live:
+        fleet.release(number)
+    assert fleet.active() == 0
+    assert refused
+    assert (fleet.moves > 0) is (name in MOVING) or name == ORACLE
