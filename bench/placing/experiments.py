@@ -29,6 +29,7 @@ class Job:
     seed: int
     load: float = 0.0
     into: str = ""  # the mix of the second half, where there is another
+    names: tuple[str, ...] = ()  # of the policies that run; empty: all of them
 
     @property
     def column(self) -> str:
@@ -53,7 +54,7 @@ def inflate(job: Job) -> Results:
     requests = workloads.inflating(job.mix, len(FILLED), job.seed)
     forecast, found = workloads.asked_for(requests), {}
     for name, make in policies(forecast, job.seed).items():
-        if name in MOVING:
+        if name in MOVING or name not in (job.names or (name,)):
             continue  # nothing ever leaves: there is little to move, and nobody publishes it
         filled = fill(make(FILLED), requests, len(FILLED))
         found[name, "full"] = 100 * filled.at_full
@@ -87,7 +88,7 @@ def coming(job: Job) -> tuple[list[Arrival], list[float]]:
 def online(job: Job) -> Results:
     arrivals, demand = coming(job)
     makes = policies(demand, job.seed)
-    found = served(makes, makes, arrivals, count_cards=job.load < 0.8)
+    found = served(job.names or makes, makes, arrivals, count_cards=job.load < 0.8)
     asked = sum(weight * each for weight, each in zip(WEIGHTS, demand, strict=True))
     found[FLUID, "time"] = 100 * most_served(demand, len(SERVED)) / asked
     return found

@@ -1,7 +1,7 @@
 """Tables for people: means over the seeds with their 95 percent intervals, and the gaps that matter."""
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from math import sqrt
 from statistics import mean, stdev
 
@@ -41,7 +41,9 @@ def within(values: Cell) -> float:
     return (T[len(values) - 2] if len(values) - 2 < len(T) else 2.0) * stdev(values) / sqrt(len(values))
 
 
-def table(title: str, rows: Rows, columns: Iterable[str], *, gaps: bool = True) -> None:
+def table(
+    title: str, rows: Rows, columns: Iterable[str], *, gaps: bool = True, best: Callable[..., Cell] = max
+) -> None:
     """Print a table; `to oracle` and `to peer` are the mean over the mixes of the difference on each seed.
 
     The peer of a mix is whichever published policy does best on it, in the same run.
@@ -55,14 +57,17 @@ def table(title: str, rows: Rows, columns: Iterable[str], *, gaps: bool = True) 
     for name, cells in rows.items():
         line = [f"{_cell(cells.get(column)):>{wide}}" for column in columns]
         if gaps:
-            line += [_gap(cells, rows[ORACLE], columns), _gap(cells, best_peers(rows, columns), columns)]
+            line += [
+                _gap(cells, rows[ORACLE], columns),
+                _gap(cells, best_peers(rows, columns, best), columns),
+            ]
         print(f"{name:13}{''.join(line)}", file=sys.stderr)
 
 
-def best_peers(rows: Rows, columns: Iterable[str]) -> dict[str, Cell]:
+def best_peers(rows: Rows, columns: Iterable[str], best: Callable[..., Cell]) -> dict[str, Cell]:
     """Return for each mix the values of the published policy that does best."""
     return {
-        column: max((rows[peer][column] for peer in PEERS if column in rows.get(peer, {})), key=mean)
+        column: best((rows[peer][column] for peer in PEERS if column in rows.get(peer, {})), key=mean)
         for column in columns
     }
 
