@@ -12,7 +12,7 @@ from broker.domain.placement.ranks import Ranks
 from broker.domain.placement.rules import Cost
 from broker.domain.placement.tables import EMPTY, NOWHERE, Move, Table
 from broker.domain.placement.warm_seats import Seats
-from broker.domain.profiles import Profile
+from broker.domain.profiles import Placement, Profile
 from broker.domain.published import Cut, Published
 from broker.domain.states import Isolation
 
@@ -42,6 +42,11 @@ class Kind:
             {state: Cost(*cost) for state, cost in zip(states, costs, strict=True)}
             for states, costs in zip(self.ranks.order, self.ranks.cost, strict=True)
         )
+
+    @cached_property
+    def placement(self) -> tuple[dict[int, Placement], ...]:
+        """By profile the places that it can have, by their first unit."""
+        return tuple({place.start: place for place in its.placements} for its in self.table.profiles)
 
     @cached_property
     def most(self) -> tuple[tuple[int, ...], ...]:

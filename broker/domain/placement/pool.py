@@ -17,7 +17,7 @@ from broker.domain.placement.seats import Seat
 from broker.domain.placement.shelves import Nodes, Shelf
 from broker.domain.placement.tables import EMPTY as UNTOUCHED
 from broker.domain.placement.warmth import Warm, after_placing, after_release
-from broker.domain.profiles import Placement, Profile
+from broker.domain.profiles import Profile
 from broker.domain.published import Cut
 
 
@@ -42,6 +42,9 @@ class Choice(NamedTuple):
     seat: Seat
 
 
+Offer = tuple[Shelf, int]  # where a profile is sold, and its number there
+
+
 class PoolIndex:
     """The cards of one GpuModel that may serve each other's requests.
 
@@ -63,6 +66,7 @@ class PoolIndex:
         self._cards: dict[str, CardView] = {}
         self._nodes = Nodes()
         self._shelves: dict[Cut, Shelf] = {}
+        self._selling: dict[Name, list[Offer]] = {}  # as far as it was asked for since a shelf was put up
         self._machines: Machines | None = None  # once a gang has asked for one node
         for layout, together in self._by_layout(cards).items():
             self._put_up(layout, together)
@@ -95,27 +99,37 @@ class PoolIndex:
 
     def choose(self, profile: Profile) -> Seat | None:
         """Return the free seat that costs the fleet least, or None when there is none."""
-        choice = self.weigh(profile)
-        return choice.seat if choice else None
+        found = self._cheapest(profile)
+        return found[2] if found else None
 
     def weigh(self, profile: Profile) -> Choice | None:
         """Choose, and say what the choice costs; raises ValueError for a profile of another model."""
-        best: tuple[tuple[bool, float, int], bool, str, int] | None = None
-        score = None
-        for shelf, number in self.selling(profile):
-            live = shelf.buckets.fits_at(number)
-            if not live:
-                continue
-            rank = (live & -live).bit_length() - 1
-            cost, uncut = shelf.kind.cost[number][shelf.kind.ranks.order[number][rank]], self.is_uncut(shelf)
-            # Of equals, a card that is cut already is no loss to whoever wants another cut.
-            if best is None or (cost.anywhere, uncut) <= best[:2]:
-                candidate = (cost.anywhere, uncut, *self._first(shelf, number, rank))
-                if best is None or candidate < best:
-                    best, score = candidate, cost
-        if best is None or score is None:
+        found = self._cheapest(profile)
+        return Choice(_cost(*found[:2]), found[2]) if found else None
+
+    def _cheapest(self, profile: Profile) -> tuple[Offer, int, Seat] | None:
+        """Return where the cheapest seat is: on which shelf as which number, at which rank, and the seat."""
+        selling = self.selling(profile)
+        if len(selling) == 1:  # as in most pools
+            rank = _lowest_rank(selling[0])
+            return None if rank is None else (selling[0], rank, self._seat(selling[0], rank))
+        ranks = [(offer, rank) for offer in selling if (rank := _lowest_rank(offer)) is not None]
+        if not ranks:
             return None
-        return Choice(score, Seat(best[2], Placement(best[3], profile.memory)))
+        # Of equals, a card that is cut already is no loss to whoever wants another cut.
+        keys = [(_cost(offer, rank).anywhere, self.is_uncut(offer[0])) for offer, rank in ranks]
+        least = min(keys)
+        equal = [
+            (offer, rank, self._seat(offer, rank))
+            for (offer, rank), key in zip(ranks, keys, strict=True)
+            if key == least
+        ]
+        return min(equal, key=lambda found: (found[2].gpu, found[2].placement.start))
+
+    def _seat(self, offer: Offer, rank: int) -> Seat:
+        shelf, number = offer
+        gpu, start = self._first(shelf, number, rank)
+        return Seat(gpu, shelf.kind.placement[number][start])
 
     def hold(self, seat: Seat, profile: Profile) -> None:
         """Take a seat, or raise ValueError when it is not free."""
@@ -174,6 +188,7 @@ class PoolIndex:
         left = [self._left(kind, card) for card in cards]
         shelf = Shelf(kind, [card.gpu for card in cards], on, states, left, self._nodes)
         self._shelves[layout] = shelf
+        self._selling.clear()
         return shelf
 
     def makes(self, profile: Profile) -> Makes:
@@ -211,12 +226,14 @@ class PoolIndex:
         """Tell whether the cards of a shelf are yet to be cut."""
         return not shelf.kind.fixed
 
-    def selling(self, profile: Profile) -> list[tuple[Shelf, int]]:
+    def selling(self, profile: Profile) -> list[Offer]:
         """Return the shelves that have a profile, each with its number there."""
         name = (profile.name, profile.isolation)
-        found = [(s, s.kind.number[name]) for s in self._shelves.values() if name in s.kind.number]
-        if not found:
-            must_be_of(self.model, profile)
+        if (found := self._selling.get(name)) is None:
+            found = [(s, s.kind.number[name]) for s in self._shelves.values() if name in s.kind.number]
+            if not found:
+                must_be_of(self.model, profile)
+            self._selling[name] = found
         return found
 
     def _first(self, shelf: Shelf, number: int, rank: int) -> tuple[str, int]:
@@ -243,6 +260,18 @@ class PoolIndex:
     def _left(self, kind: Kind, card: CardView) -> int:
         """Return what is left cut on a card as its kind counts it; the older rules do not know of it."""
         return kind.seats.of(card.warm) if card.warm and not self.engine.takes_first else 0
+
+
+def _lowest_rank(offer: Offer) -> int | None:
+    """Return the rank of what costs least on a shelf; None where nothing is free."""
+    shelf, number = offer
+    live = shelf.buckets.fits_at(number)
+    return (live & -live).bit_length() - 1 if live else None
+
+
+def _cost(offer: Offer, rank: int) -> Cost:
+    shelf, number = offer
+    return shelf.kind.cost[number][shelf.kind.ranks.order[number][rank]]
 
 
 def _twice(card: CardView) -> ValueError:

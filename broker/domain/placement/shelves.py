@@ -81,6 +81,9 @@ class Shelf:
         """
         buckets, bits = self.buckets, self.kind.ranks.bit[number]
         _, cells, cold = buckets.offer(number, rank)
+        if not cells:
+            state = self.kind.ranks.order[number][(cold & -cold).bit_length() - 1]
+            return self.first(state), self.kind.ranks.best[number][state].start
         named = buckets.named(cells)
         first = min([cold & -cold] * bool(cold) + [bits[cell.state] for cell in named])
         found = [
