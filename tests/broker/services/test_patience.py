@@ -177,6 +177,35 @@ def test_equals_that_wait_too_long_are_not_each_looked_at(
     assert len(looked) == 1
 
 
+def test_links_between_cards_are_more_than_a_number_of_them_and_halt_all_who_are_younger(life: Life) -> None:
+    fleet(Rack("north-1", REGION, MODEL, nodes=2, cards_per_node=2, fabric=2))
+    kestrel = home("Kestrel")
+    taken = [life.lease(kestrel, offering("card")) for _ in range(3)]
+    life.release(taken[1])
+    life.go(60)
+    assert len({node for lease in (taken[0], taken[2]) for node in nodes_of(lease)}) == 2
+    linked = waits_too_long(life, kestrel, topology="nvlink")
+    small = life.ask(home("Swift"), offering("1g.10gb"))
+    life.run()
+    assert fresh(small).waits_for.startswith(f"Waits behind an older request for 2 × {linked.offering.label}")
+
+
+def test_a_node_that_is_too_small_for_a_gang_is_not_kept_for_it(life: Life) -> None:
+    fleet(
+        Rack("north-1", REGION, MODEL, nodes=1, cards_per_node=1),
+        Rack("north-2", REGION, MODEL, nodes=1, cards_per_node=2),
+    )
+    kestrel = home("Kestrel")
+    taken = [life.lease(kestrel, offering("card")) for _ in range(3)]
+    alone = next(lease for lease in taken if held(lease)[0].gpu.node.cluster.name == "north-1")
+    waits_too_long(life, kestrel)
+    life.release(alone)
+    life.go(60)
+    small = life.ask(home("Swift"), offering("1g.10gb"))
+    life.run()
+    assert held(small)[0].gpu.node.cluster.name == "north-1"
+
+
 def test_what_is_told_to_go_frees_its_card_before_anything_else(
     life: Life, two_nodes: tuple[Home, Lease, Lease]
 ) -> None:

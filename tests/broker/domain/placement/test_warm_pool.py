@@ -31,6 +31,13 @@ def test_of_equal_cards_one_that_has_the_slice_still_cut_is_taken_then_one_with_
     assert PoolIndex(H100, cards[:1]).choose(THREE) == Seat("a", THREE.placed_at(4))
 
 
+def test_of_equals_with_something_left_cut_and_with_nothing_the_first_id_is_taken() -> None:
+    four, left = at(FOUR, 0), (at(ONE, 6),)
+    for first, second in (("a", "b"), ("b", "a")):  # a pair of units is free on both, and nothing in its way
+        cards = [card(first, four, warm=left), card(second, four)]
+        assert PoolIndex(H100, cards).choose(TWO) == Seat("a", TWO.placed_at(4))
+
+
 def test_price_is_never_paid_for_warmth() -> None:
     cards = [card("a", at(FOUR, 0)), card("b", warm=(at(THREE, 4), at(ONE, 0)))]
     assert PoolIndex(H100, cards).choose(THREE) == Seat("a", THREE.placed_at(4))
