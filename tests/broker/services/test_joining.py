@@ -154,6 +154,7 @@ def test_a_report_that_has_no_place_for_a_lease_changes_nothing_and_nothing_new_
     assert not Gpu.objects.sellable().exists()
     assert set(Gpu.objects.values_list("health_reason", flat=True)) == {QUARANTINED}
     assert fresh(leased).state in ("provisioning", "active")
+    assert take(cluster, *reported) == problems
 
 
 def test_a_node_is_sold_again_once_its_report_agrees_with_its_leases(cluster: Cluster, leased: Lease) -> None:

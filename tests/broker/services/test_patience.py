@@ -188,6 +188,9 @@ def test_links_between_cards_are_more_than_a_number_of_them_and_halt_all_who_are
     small = life.ask(home("Swift"), offering("1g.10gb"))
     life.run()
     assert fresh(small).waits_for.startswith(f"Waits behind an older request for 2 × {linked.offering.label}")
+    version = fresh(small).version
+    placing.serve(POOL, now=life.now)
+    assert fresh(small).version == version
 
 
 def test_a_node_that_is_too_small_for_a_gang_is_not_kept_for_it(life: Life) -> None:
