@@ -12,7 +12,7 @@ from broker.provisioners.kubernetes.inventory import CardFound
 from broker.services import catalogue
 from tenants.services.walls import as_sweep
 
-QUARANTINED = "its node reports places that its leases do not have"
+QUARANTINED = "its leases have places that its node does not report"
 Place = tuple[str, str, int]  # profile, isolation, first unit
 
 
