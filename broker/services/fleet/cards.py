@@ -11,7 +11,7 @@ from django.db import connection
 
 from broker.domain.geometry import EMPTY, CardState
 from broker.domain.packing import Wares, wares
-from broker.domain.profiles import Placement, Profile
+from broker.domain.profiles import Profile
 from broker.domain.states import LeaseState, PriceClass
 from broker.models import Health, NodeState, Offering
 from broker.services.catalogue import shape, spec_of
@@ -91,7 +91,11 @@ class _Loading:
     def card(self, row: Sequence[Any]) -> Card:
         pk, index, model, health, reason, health_since, layout, told, *place = row
         node, node_name, node_state, node_since, cluster, cluster_name, region, since, shares, cutting = place
-        sold = self._sold(model, region, layout or None, told)
+        why = ""
+        try:
+            sold = self._sold(model, region, layout or None, told)
+        except ValueError as error:
+            sold, why = self._sold(model, region, None, told), str(error)
         return Card(
             id=pk,
             index=index,
@@ -111,6 +115,7 @@ class _Loading:
             shares=shares,
             cutting=cutting,
             wares=sold,
+            unreadable=why,
         )
 
     def _sold(self, model: str, region: str, layout: str | None, told: str | None) -> Wares:
@@ -126,7 +131,10 @@ class _Loading:
 
 def _put(card: Card, rows: Sequence[Sequence[Any]]) -> None:
     """Lay what holds places of a card on it: gpu, isolation, start, size, profile, and whose each is."""
-    card.state = _state(card.model, tuple(row[1:5] for row in rows))
+    try:
+        card.state = _state(card.model, tuple(row[1:5] for row in rows))
+    except ValueError as error:
+        card.unreadable = str(error)
     card.slices = [
         Slice(
             start,
@@ -147,8 +155,12 @@ def _put(card: Card, rows: Sequence[Sequence[Any]]) -> None:
 
 @lru_cache(maxsize=16384)
 def _state(model: str, places: tuple[tuple[str, int, int, str], ...]) -> CardState:
-    """Return what decides what still fits beside these: (isolation, start, size, profile)."""
+    """Return what decides what still fits beside these: (isolation, start, size, profile).
+
+    Raises ValueError for what its model does not have there.
+    """
     state = EMPTY
-    for isolation, start, size, profile in places:
-        state = state.with_held(shape(model, profile, isolation), Placement(start, size))
+    for isolation, start, _, profile in places:
+        its = shape(model, profile, isolation)
+        state = state.with_held(its, its.placed_at(start))
     return state

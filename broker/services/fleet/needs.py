@@ -67,6 +67,9 @@ def _nodes(cards: Sequence[Card]) -> Iterable[Need]:
 
 def _cards(cards: Iterable[Card]) -> Iterable[Need]:
     for card in cards:
+        if card.unreadable:
+            why = f"{card.unreadable}; nothing new is placed on it; {_leases(len(card.slices))} still on it"
+            yield Need(Kind.CARD, f"The books of {card.where} cannot be right", why, card.id, urgent=True)
         if card.health is Health.UNHEALTHY:
             why = card.health_reason or "no reason was given"
             if card.slices:

@@ -103,6 +103,7 @@ class Card:
     shares: bool  # its cluster's owner lets two tenants lie on one card of class soft or none
     wares: Wares
     cutting: str = ""  # while its node is closed to be cut anew: the step that change is in
+    unreadable: str = ""  # why its books cannot be as they say; nothing new is placed on it then
     state: CardState = field(default_factory=CardState)
     slices: list[Slice] = field(default_factory=list)
 
@@ -121,7 +122,7 @@ class Card:
     @property
     def idle_use(self) -> Use | None:
         """What free units are when something is wrong with the card; None when they can be sold."""
-        if self.cutting == Step.QUARANTINED:
+        if self.unreadable or self.cutting == Step.QUARANTINED:
             return Use.UNHEALTHY
         return use_when_free(self.health, self.node_state) or (Use.MAINTENANCE if self.cutting else None)
 

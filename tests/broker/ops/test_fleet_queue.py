@@ -3,12 +3,14 @@
 from datetime import timedelta
 
 import pytest
+from django.db.backends.postgresql.psycopg_any import NumericRange as Range
 
 from broker.domain.states import LeaseState
 from broker.models import Gpu, Health, Lease, Node, NodeState, Offering, OfferingState
 from broker.services import inventory
 from broker.services.fleet import cards, history, needs, queue
 from broker.services.fleet.needs import Kind, Need
+from broker.services.fleet.uses import Use
 from broker.services.leases.placing import PATIENCE
 from tenants.services.walls import as_staff, as_tenant
 from tests import world
@@ -112,6 +114,33 @@ def test_an_unhealthy_card_is_named_with_its_reason(
     inventory.set_health(gpu, Health.UNHEALTHY, reason="XID 79", actor=OPERATOR, now=life.now)
     (need,) = look(life)
     assert (need.kind, need.subject, need.why, need.urgent) == (Kind.CARD, gpu.pk, words, True)
+
+
+def test_a_card_whose_books_cannot_be_right_is_named_with_what_is_wrong(life: Life, kestrel: Home) -> None:
+    lease = life.lease(kestrel, world.offering("1g.10gb"))
+    with as_tenant(kestrel.tenant.pk):
+        lease.allocations.update(profile="3g.40gb", placement=Range(1, 5))
+    (place,) = world.held(lease)
+    (need,) = look(life)
+    assert (need.kind, need.subject, need.urgent) == (Kind.CARD, place.gpu_id, True)
+    assert need.why == (
+        "3g.40gb cannot start at unit 1; it may start at 0, 4; nothing new is placed on it; one lease still on it"
+    )
+
+
+def test_a_card_whose_cut_its_model_does_not_have_is_named_and_all_pages_still_load(
+    life: Life, kestrel: Home
+) -> None:
+    layout = [{"profile": "3g.40gb", "start": 1, "size": 4}]
+    Gpu.objects.filter(index=2).update(layout_policy="fixed", fixed_layout=layout)
+    (need,) = look(life)
+    assert (need.what, need.why.partition(";")[0]) == (
+        "The books of north-1 / n01 / card 2 cannot be right",
+        "3g.40gb cannot start at unit 1",
+    )
+    with as_staff():
+        (card,) = (each for each in cards.load() if each.index == 2)
+    assert [(run.start, run.size, run.use) for run in card.runs] == [(0, 8, Use.UNHEALTHY)]
 
 
 def test_a_card_quarantined_by_hand_may_lack_a_reason(life: Life, kestrel: Home) -> None:
