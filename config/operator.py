@@ -71,6 +71,11 @@ class Operator(BaseSettings):
         default="broker.provisioners.simulated.SimulatedProvisioner",
         description="The class that makes a lease real.",
     )
+    gpu_models: str = Field(
+        default="",
+        description="JSON of GPU models, and of profiles and places of models, that are known beside ours, as"
+        " `manage.py read_cards` prints it on a node.",
+    )
     simulated_speed: float = Field(
         default=1.0, description="Divides the simulated provisioner's pull and start times."
     )

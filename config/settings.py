@@ -295,6 +295,7 @@ PROVISIONERS = {  # by Cluster.provisioner; each is made with the cluster's id
     "kubernetes": "broker.provisioners.kubernetes.provisioner.KubernetesProvisioner",
 }
 SIMULATED_SPEED = operator.simulated_speed
+GPU_MODELS = operator.gpu_models
 SIMULATED_CUT_S = operator.simulated_cut_s
 SIMULATED_DESTROY_S = operator.simulated_destroy_s
 LEASE_GATES = operator.lease_gates

@@ -1,9 +1,10 @@
 """The GPU models we know: grid, compute slices and legal profiles, read from the geometry file."""
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated
+
+import msgspec
 
 from broker.domain.profiles import Placement, Profile, shares, whole_card
 from broker.domain.states import Isolation
@@ -51,13 +52,20 @@ class GpuModelSpec:
         raise ValueError(f"{self.name} has no {isolation} profile {name!r}; it has: {known}")
 
 
-def load_models(document: str) -> tuple[GpuModelSpec, ...]:
-    """Read the geometry file, or raise ValueError when a model cannot be carried by bit masks."""
-    models = tuple(_model(entry) for entry in json.loads(document)["models"])
-    for model in models:
-        for profile in model.profiles:
-            _check(model, profile)
-    return models
+def load_models(document: str, override: str = "") -> tuple[GpuModelSpec, ...]:
+    """Read the geometry file, and what overrides it; raise ValueError for what bit masks cannot carry.
+
+    An override is a file of the same form. It may add models, and give those there are more profiles and places; a grid
+    that nobody had read, too. It takes nothing away: leases may lie there, and a card that offers less than its model
+    can have says so itself.
+    """
+    models = {model.name: model for model in _read(document)}
+    for model in _read(override) if override else ():
+        if model.name in models:
+            _widens(models[model.name], model)
+        models[model.name] = model
+    _check_words(models.values())
+    return tuple(models.values())
 
 
 def model_named(models: Iterable[GpuModelSpec], name: str) -> GpuModelSpec:
@@ -70,33 +78,103 @@ def model_named(models: Iterable[GpuModelSpec], name: str) -> GpuModelSpec:
     raise ValueError(f"no GPU model {name!r}; known are: {', '.join(model.name for model in known)}")
 
 
-def _model(entry: dict[str, Any]) -> GpuModelSpec:
+class _Slice(msgspec.Struct, forbid_unknown_fields=True):
+    name: str
+    compute: int
+    memory: int
+    max: int
+    starts: list[int]
+
+
+class _Model(msgspec.Struct, forbid_unknown_fields=True):
+    name: str
+    aliases: list[str]
+    pci: list[str]
+    memory_gb: Annotated[int, msgspec.Meta(gt=0)]
+    memory_grid: Annotated[int, msgspec.Meta(gt=0)] | None  # None: nobody has read it
+    compute_slices: Annotated[int, msgspec.Meta(gt=0)]
+    placements_verified: bool
+    profiles: list[_Slice]
+
+
+class _File(msgspec.Struct):
+    models: list[_Model]
+
+
+def _read(document: str) -> list[GpuModelSpec]:
+    try:
+        entries = msgspec.json.decode(document, type=_File).models
+    except msgspec.DecodeError as error:
+        raise ValueError(f"this is no file of GPU models: {error}") from error
+    models = [_model(entry) for entry in entries]
+    for model in models:
+        for profile in model.profiles:
+            _check(model, profile)
+    return models
+
+
+def _model(entry: _Model) -> GpuModelSpec:
     return GpuModelSpec(
-        name=entry["name"],
-        aliases=tuple(entry["aliases"]),
-        pci=tuple(entry["pci"]),
-        memory_gb=entry["memory_gb"],
-        grid=entry["memory_grid"] or NOTIONAL_GRID,
-        compute=entry["compute_slices"],
-        profiles=tuple(_profile(each) for each in entry["profiles"]),
-        verified=entry["placements_verified"],
+        name=entry.name,
+        aliases=tuple(entry.aliases),
+        pci=tuple(entry.pci),
+        memory_gb=entry.memory_gb,
+        grid=entry.memory_grid or NOTIONAL_GRID,
+        compute=entry.compute_slices,
+        profiles=tuple(_profile(each) for each in entry.profiles),
+        verified=entry.placements_verified,
     )
 
 
-def _profile(entry: dict[str, Any]) -> Profile:
+def _profile(entry: _Slice) -> Profile:
     return Profile(
-        name=entry["name"],
-        compute=entry["compute"],
-        memory=entry["memory"],
-        placements=tuple(Placement(start, entry["memory"]) for start in entry["starts"]),
-        max_instances=entry["max"],
+        name=entry.name,
+        compute=entry.compute,
+        memory=entry.memory,
+        placements=tuple(Placement(start, entry.memory) for start in entry.starts),
+        max_instances=entry.max,
         # Which suffixed profiles may stand together only NVML knows; one +me of any sort is always legal.
-        media="+me" in entry["name"],
+        media="+me" in entry.name,
         isolation=Isolation.HARDWARE,
     )
 
 
+def _widens(known: GpuModelSpec, override: GpuModelSpec) -> None:
+    """Raise ValueError where an override would take something away."""
+    if known.cuttable and (known.grid, known.compute) != (override.grid, override.compute):
+        raise ValueError(
+            f"{known.name} has {known.grid} units and {known.compute} compute slices; an override cannot make it"
+            f" {override.grid} and {override.compute}, for leases are counted in them"
+        )
+    of_name = {profile.name: profile for profile in override.profiles}
+    for profile in known.profiles:
+        its = of_name.get(profile.name)
+        lost = sorted({*profile.placements} - {*(its.placements if its else ())})
+        if its is None or lost:
+            where = f" at unit {lost[0].start}" if lost else ""
+            raise ValueError(
+                f"the override takes {profile.name}{where} away from {known.name}, where leases may lie; name all that"
+                " is known of a model and what is new (a card that offers less says so itself)"
+            )
+
+
+def _check_words(models: Iterable[GpuModelSpec]) -> None:
+    """Raise ValueError where a card could be taken for two models."""
+    named: dict[str, str] = {}
+    for model in models:
+        for word in {each.casefold() for each in (model.name, *model.aliases, *model.pci)}:
+            if other := named.get(word):
+                raise ValueError(f"{word!r} names both {other} and {model.name}; a card must be one of them")
+            named[word] = model.name
+
+
 def _check(model: GpuModelSpec, profile: Profile) -> None:
+    if min(profile.compute, profile.memory, profile.max_instances) < 1:
+        raise ValueError(f"{model.name}: {profile.name} takes nothing of the card")
+    if profile.compute > model.compute:
+        raise ValueError(
+            f"{model.name}: {profile.name} has more compute slices than the card's {model.compute}"
+        )
     if not profile.placements:
         return
     if max(placement.end for placement in profile.placements) > model.grid:

@@ -24,13 +24,13 @@ class Health(models.TextChoices):
 
 
 class GpuModel(models.Model):
-    """A kind of card, loaded from `broker/mig_geometry.json`; `broker.domain.geometry` reads its spec."""
+    """A kind of card, of `broker/mig_geometry.json` or the setting; `broker.domain.gpu_models` reads its spec."""
 
     name = models.CharField(primary_key=True, max_length=60)
     memory_gb = models.PositiveIntegerField()
     memory_grid = models.PositiveSmallIntegerField()  # memory slices; 0: not cut before NVML answers
     compute_slices = models.PositiveSmallIntegerField()
-    spec = models.JSONField()  # the file's entry, or what NVML said
+    spec = models.JSONField()  # its entry there
 
     def __str__(self) -> str:
         return self.name

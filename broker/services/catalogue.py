@@ -7,6 +7,9 @@ from datetime import datetime
 from functools import cache
 from pathlib import Path
 
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+
 from broker.domain.gpu_models import GpuModelSpec, load_models
 from broker.domain.profiles import Profile
 from broker.domain.states import Isolation, PriceClass
@@ -19,8 +22,14 @@ GEOMETRY = Path(__file__).resolve().parent.parent / "mig_geometry.json"
 
 @cache
 def specs() -> dict[str, GpuModelSpec]:
-    """Return every GPU model the project's own geometry file knows, by name."""
-    return {spec.name: spec for spec in load_models(GEOMETRY.read_text())}
+    """Return every GPU model that the project's own geometry file or the operator's setting knows, by name.
+
+    Raises ImproperlyConfigured where the setting cannot be taken.
+    """
+    try:
+        return {spec.name: spec for spec in load_models(GEOMETRY.read_text(), settings.GPU_MODELS)}
+    except ValueError as error:
+        raise ImproperlyConfigured(f"GPUBROKER_GPU_MODELS: {error}") from error
 
 
 def spec_of(model: str) -> GpuModelSpec:
@@ -40,8 +49,9 @@ def profile_of(offering: Offering) -> Profile:
 
 
 def load_gpu_models() -> int:
-    """Write the geometry file's models as rows; return how many there are."""
-    entries = {entry["name"]: entry for entry in json.loads(GEOMETRY.read_text())["models"]}
+    """Write all models that are known as rows; return how many there are."""
+    files = [GEOMETRY.read_text(), *filter(None, [settings.GPU_MODELS])]
+    entries = {entry["name"]: entry for file in files for entry in json.loads(file)["models"]}
     GpuModel.objects.bulk_create(
         [
             GpuModel(

@@ -24,11 +24,15 @@ class Scene:
         self.frozen: set[str] = set()
         self.refusals: list[Exception] = []
         self.led = True
-        self.naps = 0
+        self.naps = self.loaded = 0
         monkeypatch.setattr(kube_agent.clock, "sleep", self.nap)
         monkeypatch.setattr(kube_agent.freezing, "is_frozen", lambda pk: pk in self.frozen)
         monkeypatch.setattr(kube_agent, "lead", lambda cluster: self.led)
         monkeypatch.setattr(kube_agent, "Agent", self.agent)
+        monkeypatch.setattr(kube_agent.catalogue, "load_gpu_models", self.load)
+
+    def load(self) -> None:
+        self.loaded += 1
 
     def agent(self, cluster: Cluster) -> Any:
         scene = self
@@ -59,6 +63,7 @@ def test_an_agent_begins_anew_after_whatever_was_away(scene: Scene) -> None:
     scene.refusals = [OperationalError("the database restarts"), Unanswered("no credentials yet")]
     scene.command.follow(EAST)
     assert scene.followed == ["east"]
+    assert scene.loaded == 3  # whoever leads sees to it that all models are known
 
 
 def test_a_frozen_cluster_and_one_that_another_leads_are_waited_for(scene: Scene) -> None:

@@ -16,7 +16,7 @@ from django.db import OperationalError as DatabaseAway
 
 from broker.models import Cluster
 from broker.provisioners.base import Unanswered
-from broker.services import freezing
+from broker.services import catalogue, freezing
 from broker.services.following import Agent, lead
 from ports import clock
 from ports.alive import Sign
@@ -71,6 +71,7 @@ class Command(BaseCommand):
     def _follow(self, cluster: Cluster, alive: Sign) -> None:
         if not freezing.is_frozen(cluster.pk) and lead(cluster):
             log.info("following", cluster=cluster.name)
+            catalogue.load_gpu_models()  # a card of a model that was only now set may be there
             Agent(cluster).follow(lambda: self.going, alive)
 
     def _joined(self) -> list[Cluster]:

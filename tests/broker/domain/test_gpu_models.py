@@ -119,3 +119,55 @@ def test_a_file_whose_placements_lie_on_each_other_or_before_the_card_is_refused
     odd = [{"name": "1g.6gb", "compute": 1, "memory": 1, "max": 4, "starts": starts}]
     with pytest.raises(ValueError, match=r"1g.6gb begins before the first unit or twice at one"):
         load_models(edited(0, profiles=odd))
+
+
+@pytest.mark.parametrize("broken", ["{", "[]", '{"models": [{"name": 3}]}', '{"models": [{"name": "Z"}]}'])
+def test_what_is_no_file_of_models_is_refused_with_where_it_is_wrong(broken: str) -> None:
+    with pytest.raises(ValueError, match="this is no file of GPU models"):
+        load_models(DOCUMENT, broken)
+
+
+def overriding(model: int, **changes: object) -> str:
+    entry = {**json.loads(DOCUMENT)["models"][model], **changes}
+    return json.dumps({"models": [entry]})
+
+
+def test_an_override_adds_models_profiles_and_places_and_leaves_the_others() -> None:
+    new = overriding(0, name="Z900", aliases=[], pci=["0xBEEF10DE"])
+    assert [m.name for m in load_models(DOCUMENT, new)] == [*(m.name for m in MODELS), "Z900"]
+    assert load_models(DOCUMENT, overriding(3)) == MODELS
+    profiles = json.loads(DOCUMENT)["models"][3]["profiles"]
+    wider = {"name": "5g.60gb", "compute": 5, "memory": 6, "max": 1, "starts": [0]}
+    (model,) = (
+        m for m in load_models(DOCUMENT, overriding(3, profiles=[*profiles, wider])) if m.name == H100.name
+    )
+    assert {*model.profiles} - {*H100.profiles} == {model.profile("5g.60gb", Isolation.HARDWARE)}
+
+
+def test_an_override_takes_nothing_away() -> None:
+    profiles = json.loads(DOCUMENT)["models"][3]["profiles"]
+    with pytest.raises(
+        ValueError, match=r"takes 7g.80gb at unit 0 away from H100-80GB, where leases may lie"
+    ):
+        load_models(DOCUMENT, overriding(3, profiles=profiles[:-1]))
+    fewer = [{**profiles[0], "starts": [0, 1, 2]}, *profiles[1:]]
+    with pytest.raises(ValueError, match=r"takes 1g.10gb at unit 3 away"):
+        load_models(DOCUMENT, overriding(3, profiles=fewer))
+    with pytest.raises(ValueError, match="cannot make it 16 and 7"):
+        load_models(DOCUMENT, overriding(3, memory_grid=16))
+
+
+def test_one_card_is_never_two_models() -> None:
+    with pytest.raises(ValueError, match="'a30' names both A30-24GB and Z900"):
+        load_models(DOCUMENT, overriding(0, name="Z900", pci=[]))
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"), [({"max": 0}, "takes nothing"), ({"compute": 9}, "more compute slices than")]
+)
+def test_a_profile_that_takes_nothing_or_more_than_there_is_is_refused(
+    changes: dict[str, int], why: str
+) -> None:
+    profile = {"name": "1g.6gb", "compute": 1, "memory": 1, "max": 4, "starts": [0, 1, 2, 3], **changes}
+    with pytest.raises(ValueError, match=why):
+        load_models(edited(0, profiles=[profile]))

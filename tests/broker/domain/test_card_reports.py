@@ -1,0 +1,95 @@
+"""What a card itself says of its cuts, held to the file of models, and how it becomes known."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from broker.domain.card_reports import CardReport, SliceReport, differences, entry, known_as
+from broker.domain.gpu_models import GpuModelSpec, load_models
+from broker.domain.states import Isolation
+from tests.broker.domain.fleet import DOCUMENT, H100, MODELS, PRO_5000
+
+
+def told(model: GpuModelSpec) -> CardReport:
+    """What a card of a model says that is just as the file has it."""
+    slices = tuple(
+        SliceReport(
+            each.name,
+            each.compute,
+            each.max_instances,
+            tuple((place.start, place.size) for place in each.placements),
+        )
+        for each in model.profiles
+    )
+    pci = model.pci[0] if model.pci else "0xBEEF10DE"
+    return CardReport(f"NVIDIA {model.aliases[0]}", pci, model.memory_gb, slices)
+
+
+def loaded(report: CardReport, known: GpuModelSpec | None) -> dict[str, GpuModelSpec]:
+    document = json.dumps({"models": [entry(report, known)]})
+    return {model.name: model for model in load_models(DOCUMENT, document)}
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda m: m.name)
+def test_a_card_that_is_as_its_model_differs_in_nothing_and_changes_nothing(model: GpuModelSpec) -> None:
+    report = told(model)
+    assert known_as(report, MODELS) is model
+    assert list(differences(report, model)) == []
+    assert loaded(report, model)[model.name].profiles == model.profiles
+
+
+def test_a_model_whose_cuts_nobody_knew_is_cut_once_a_card_told_them() -> None:
+    report = replace(
+        told(PRO_5000),
+        slices=(
+            SliceReport("1g.24gb", 1, 2, ((6, 6), (0, 6))),
+            SliceReport("2g.48gb", 2, 1, ((0, 12),)),
+        ),
+    )
+    assert list(differences(report, PRO_5000)) == [
+        "1g.24gb lies at no unit, on the card at 0+6, 6+6",
+        "2g.48gb lies at no unit, on the card at 0+12",
+    ]
+    model = loaded(report, PRO_5000)[PRO_5000.name]
+    assert known_as(report, MODELS) is PRO_5000  # by its name: no id of it is known
+    assert (model.grid, model.cuttable, model.verified, model.pci) == (12, True, True, ("0xBEEF10DE",))
+    assert [place.start for place in model.profile("1g.24gb", Isolation.HARDWARE).placements] == [0, 6]
+    assert len(loaded(report, PRO_5000)) == 14
+
+
+def test_a_card_of_no_known_model_becomes_one_of_its_own() -> None:
+    report = CardReport("NVIDIA Z900", "0xBEEF10DE", 192, (SliceReport("2g.96gb", 2, 2, ((0, 4), (4, 4))),))
+    assert known_as(report, MODELS) is None
+    model = loaded(report, None)["Z900-192GB"]
+    assert (model.grid, model.compute, model.memory_gb, model.pci) == (8, 2, 192, ("0xBEEF10DE",))
+    uncut = CardReport("NVIDIA Z100", "0xBEEE10DE", 24)
+    assert not loaded(uncut, None)["Z100-24GB"].cuttable
+
+
+def test_what_a_card_has_beside_is_added_and_what_it_lacks_is_only_said() -> None:
+    report = told(H100)
+    more = SliceReport("5g.60gb", 5, 1, ((0, 6),))
+    fewer = [replace(each, places=each.places[:1]) for each in report.slices if each.name != "7g.80gb"]
+    report = replace(report, slices=(*fewer, more))
+    assert set(differences(report, H100)) >= {
+        "H100-80GB is counted in 8 units, the card in 6",
+        "H100-80GB has no 5g.60gb, the card has it at 0",
+        "3g.40gb lies at 0+4, 4+4, on the card at 0+4",
+        "the card has no 7g.80gb",
+    }
+    model = loaded(report, H100)[H100.name]
+    assert {*H100.profiles} < {*model.profiles}
+    assert model.profile("5g.60gb", Isolation.HARDWARE).memory == 6
+
+
+def test_other_counts_are_told_and_places_of_two_sizes_are_no_profile() -> None:
+    report = told(H100)
+    odd = replace(report.slices[0], compute=2, instances=8)
+    assert list(differences(replace(report, slices=(odd, *report.slices[1:])), H100)) == [
+        "1g.10gb has 1 compute slices, on the card 2",
+        "1g.10gb has 7 instances at most, on the card 8",
+    ]
+    torn = replace(report.slices[0], places=((0, 1), (1, 2)))
+    with pytest.raises(ValueError, match=r"1g.10gb has places of \[1, 2\] units"):
+        entry(replace(report, slices=(torn,)), H100)

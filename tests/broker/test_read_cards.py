@@ -1,0 +1,182 @@
+"""`manage.py read_cards` over a driver that is played: NVML's own functions, errors and structures, on no card."""
+
+import ctypes
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from io import StringIO
+from typing import Any
+
+import pynvml
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+from django.core.management import CommandError, call_command
+from django.test import override_settings
+
+from broker.domain.states import Isolation
+from broker.models import GpuModel
+from broker.services import catalogue
+from tests.broker.domain.fleet import H100
+
+# Name, compute, instances and places, by the profile's number.
+Cuts = dict[int, tuple[str, int, int, list[tuple[int, int]]]]
+AS_KNOWN: Cuts = {
+    number: (
+        f"MIG {each.name}",
+        each.compute,
+        each.max_instances,
+        [(place.start, place.size) for place in each.placements],
+    )
+    for number, each in enumerate(H100.profiles)
+}
+
+
+@dataclass
+class Driver:
+    """What pynvml answers on a node; a profile that is not there is refused as NVML refuses it."""
+
+    cards: list[tuple[str, int, int, Cuts]] = field(default_factory=list)  # product, PCI, MiB
+    broken: int = 0  # the error of every question about profiles
+    opened: int = 0
+
+    def install(self, patch: pytest.MonkeyPatch) -> None:
+        names: dict[str, Callable[..., Any]] = {
+            "nvmlInit": self.open,
+            "nvmlShutdown": self.close,
+            "nvmlDeviceGetCount": lambda: len(self.cards),
+            "nvmlDeviceGetHandleByIndex": lambda index: self.cards[index],
+            "nvmlDeviceGetName": lambda card: card[0].encode(),
+            "nvmlDeviceGetPciInfo": self.pci,
+            "nvmlDeviceGetMemoryInfo": self.memory,
+            "nvmlDeviceGetGpuInstanceProfileInfo": self.profile,
+            "nvmlDeviceGetGpuInstancePossiblePlacements": self.places,
+        }
+        for name, function in names.items():
+            patch.setattr(pynvml, name, function)
+
+    def open(self) -> None:
+        if not self.cards:
+            raise pynvml.NVMLError(pynvml.NVML_ERROR_LIBRARY_NOT_FOUND)
+        self.opened += 1
+
+    def close(self) -> None:
+        self.opened -= 1
+
+    def pci(self, card: Any) -> Any:
+        return pynvml.nvmlPciInfo_t(pciDeviceId=card[1])
+
+    def memory(self, card: Any) -> Any:
+        return pynvml.c_nvmlMemory_t(total=card[2] * 2**20)
+
+    def profile(self, card: Any, number: int, version: int) -> Any:
+        if self.broken:
+            raise pynvml.NVMLError(self.broken)
+        if number not in card[3]:
+            raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
+        name, compute, instances, _ = card[3][number]
+        info = pynvml.c_nvmlGpuInstanceProfileInfo_v2_t()
+        info.id, info.sliceCount, info.instanceCount, info.name = number, compute, instances, name.encode()
+        return info
+
+    def places(self, card: Any, number: int, found: Any, count: Any) -> None:
+        its = card[3][number][3]
+        for index, (start, size) in enumerate(its if found is not None else ()):
+            found[index].start, found[index].size = start, size
+        ctypes.cast(count, ctypes.POINTER(ctypes.c_uint))[0] = len(its)
+
+
+@pytest.fixture
+def driver(monkeypatch: pytest.MonkeyPatch) -> Driver:
+    played = Driver()
+    played.install(monkeypatch)
+    return played
+
+
+def read() -> tuple[dict[str, Any], str]:
+    """Run the command; return the document it printed and what it said is other than known."""
+    out, err, said = StringIO(), StringIO(), ""
+    try:
+        call_command("read_cards", stdout=out, stderr=err)
+    except CommandError as error:
+        said = str(error)
+    return json.loads(out.getvalue() or "{}"), said
+
+
+def test_cards_that_are_as_known_are_said_to_be_and_a_card_without_cuts_is_not(driver: Driver) -> None:
+    driver.cards = [("NVIDIA H100 80GB HBM3", 0x233010DE, 81559, AS_KNOWN)] * 2
+    document, said = read()
+    assert said == ""
+    assert [model["name"] for model in document["models"]] == ["H100-80GB"]
+    driver.cards.append(("NVIDIA T4", 0x1EB810DE, 15360, {}))
+    document, said = read()
+    assert said == "card 2, NVIDIA T4 0x1EB810DE: no model we know"
+    assert document["models"][1]["profiles"] == []
+    assert driver.opened == 0  # each time closed again
+
+
+def test_a_wider_card_is_told_and_what_is_printed_makes_it_known(driver: Driver) -> None:
+    wider = {**AS_KNOWN, 12: ("MIG 5g.60gb", 5, 1, [(0, 6)])}
+    driver.cards = [("NVIDIA H100 80GB HBM3", 0x233010DE, 81559, wider)]
+    document, said = read()
+    assert said == (
+        "card 0, NVIDIA H100 80GB HBM3 0x233010DE: H100-80GB has no 5g.60gb, the card has it at 0"
+    )
+    with known_beside(json.dumps(document)):
+        assert catalogue.shape("H100-80GB", "5g.60gb", Isolation.HARDWARE.value).memory == 6
+        assert read()[1] == ""
+
+
+def test_without_a_driver_or_when_it_breaks_it_is_said_what_to_do(driver: Driver) -> None:
+    assert "NVML cannot be asked here: NVML Shared Library Not Found. Run it on a node" in read()[1]
+    driver.cards = [("NVIDIA H100 80GB HBM3", 0x233010DE, 81559, AS_KNOWN)]
+    driver.broken = pynvml.NVML_ERROR_GPU_IS_LOST
+    assert "GPU is lost" in read()[1]
+    assert driver.opened == 0
+
+
+def test_places_of_two_sizes_are_refused(driver: Driver) -> None:
+    driver.cards = [("NVIDIA Z900", 0xBEEF10DE, 90000, {0: ("MIG 1g.10gb", 1, 2, [(0, 1), (1, 2)])})]
+    assert "card 0, NVIDIA Z900 0xBEEF10DE: 1g.10gb has places of [1, 2] units" in read()[1]
+
+
+class known_beside(override_settings):  # noqa: N801
+    """The setting that says which models are known beside ours; what was read before is forgotten on both sides."""
+
+    def __init__(self, document: str) -> None:
+        super().__init__(GPU_MODELS=document)
+
+    def enable(self) -> None:
+        super().enable()
+        forget()
+
+    def disable(self) -> None:
+        super().disable()
+        forget()
+
+
+def forget() -> None:
+    catalogue.specs.cache_clear()
+    catalogue.shape.cache_clear()
+
+
+def test_a_setting_that_cannot_be_taken_stops_the_start() -> None:
+    with (
+        known_beside('{"models": [{}]}'),
+        pytest.raises(ImproperlyConfigured, match="GPUBROKER_GPU_MODELS: this is"),
+    ):
+        catalogue.specs()
+
+
+@pytest.mark.django_db
+def test_a_model_of_the_setting_becomes_a_row_that_cards_can_be_of(driver: Driver) -> None:
+    driver.cards = [
+        ("NVIDIA Z900", 0xBEEF10DE, 90000, {0: ("MIG 1g.22gb", 1, 4, [(0, 1), (1, 1), (2, 1), (3, 1)])})
+    ]
+    with known_beside(json.dumps(read()[0])):
+        assert catalogue.load_gpu_models() == 15
+        row = GpuModel.objects.get(name="Z900-88GB")
+        assert (row.memory_grid, row.compute_slices, row.spec["profiles"][0]["starts"]) == (
+            4,
+            1,
+            [0, 1, 2, 3],
+        )
