@@ -1,3 +1,5 @@
+from collections.abc import Iterable
+
 import pytest
 
 from broker.domain.gpu_models import GpuModelSpec
@@ -5,7 +7,7 @@ from broker.domain.placement.tables import EMPTY, NOWHERE, table_of
 from broker.domain.profiles import Placement, Profile, shares
 from broker.domain.states import Isolation
 from tests.broker.domain.fleet import A30, H100, MODELS, ONE_DOUBLE, ONE_ME, PRO_6000, plain
-from tests.broker.domain.placement.naive import NaiveCard, cuts, everything
+from tests.broker.domain.placement.naive import NaiveCard, Slice, cuts, everything
 
 
 def shape(model: GpuModelSpec) -> object:
@@ -33,22 +35,31 @@ def test_every_model_has_the_shape_of_one_that_is_tried_below() -> None:
     assert all(shape(m) in [shape(each) for each in SHAPES] for m in MODELS)
 
 
+@pytest.mark.parametrize("counted", [False, True], ids=["by what is taken", "and by how many take it"])
 @pytest.mark.parametrize("model", SHAPES, ids=lambda m: m.name)
-def test_every_state_and_every_placement_is_what_sets_of_slices_say(model: GpuModelSpec) -> None:
+def test_every_state_and_every_placement_is_what_sets_of_slices_and_shares_say(
+    model: GpuModelSpec, counted: bool
+) -> None:
     profiles = everything(model)
-    table = table_of(profiles, model.grid)
-    tried: dict[object, int] = {}
-    for slices in cuts(tuple(p for p in profiles if p.isolation in (Isolation.HARDWARE, Isolation.DEVICE))):
-        card, state = NaiveCard(profiles, set(slices)), EMPTY
+    table = table_of(profiles, model.grid, counted=counted)
+    tried: dict[tuple[frozenset[int], bool, Isolation | None, int], int] = {}
+
+    def key(slices: Iterable[Slice]) -> tuple[frozenset[int], bool, Isolation | None, int]:
+        on = set(slices)
+        return *NaiveCard(profiles, on).key(), len(on) if counted else 0
+
+    for slices in cuts(profiles):
+        state = EMPTY
         for profile, start in slices:
             state = table.put[profile][start][state]
-        assert tried.setdefault(card.key(), state) == state
+        assert tried.setdefault(key(slices), state) == state
+        assert table.count(state) == (len(slices) if counted else 0)
+    for slices in cuts(profiles):
         for profile, start in slices:
-            after = NaiveCard(profiles, set(slices) - {(profile, start)})
-            if after.key() in tried:
-                assert table.without(state, profile, start) == tried[after.key()]
-    for key, state in tried.items():
-        units, media, isolation = key  # type: ignore[misc]
+            after = tried[key(slices - {(profile, start)})]
+            assert table.without(tried[key(slices)], profile, start) == after
+    assert sorted(tried.values()) == list(range(len(table.states)))
+    for (units, media, isolation, _), state in tried.items():
         assert table.free(state) == model.grid - len(units)
         for p, profile in enumerate(profiles):
             fitting = [
