@@ -1,7 +1,7 @@
 """Plans for the pools of a cluster. A plan is only rows until somebody accepts it."""
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import groupby
 from operator import attrgetter
 
@@ -23,14 +23,21 @@ Hint = tuple[str, str, str]
 MOVES, GOES_THERE = 1, 2  # what is drawn: a slice that moves, and the place of who waits
 LONGEST_REASON = 300
 WINDOW_S, SWEEP_S = 6 * 3600, 240  # of the beat's `sweep-all`: one in each window finds its beginning
+# A lease that ended beside one that may be moved left a card that could be whole again. What a person has declined is not
+# proposed at the next such occasion, but with all others of its window.
 WORTH_A_LOOK = """
 SELECT DISTINCT c.id
   FROM broker_lease l JOIN broker_allocation a ON a.lease_id = l.id AND a.released_at IS NULL
   JOIN broker_gpu g ON g.id = a.gpu_id JOIN broker_node n ON n.id = g.node_id
   JOIN broker_cluster c ON c.id = n.cluster_id
- WHERE l.state = 'active' AND l.movable AND (%s OR EXISTS (
+ WHERE l.state = 'active' AND l.movable AND (%(anyway)s OR EXISTS (
          SELECT FROM broker_lease q JOIN broker_offering o ON o.id = q.offering_id
-          WHERE q.state = 'queued' AND q.waits_for <> '' AND o.gpu_model_id = g.gpu_model_id AND o.region = c.region))
+          WHERE q.state = 'queued' AND q.waits_for <> '' AND o.gpu_model_id = g.gpu_model_id AND o.region = c.region)
+   OR EXISTS (SELECT FROM broker_allocation r WHERE r.gpu_id = g.id AND r.released_at > %(lately)s)
+      AND NOT EXISTS (
+         SELECT FROM broker_moveentry e JOIN broker_moveplan p ON p.id = e.plan_id
+          WHERE p.cluster_id = c.id AND p.gpu_model_id = g.gpu_model_id
+            AND e.state = 'declined' AND e.actor_label <> '' AND e.at > %(declined)s))
  ORDER BY c.id
 """
 
@@ -165,11 +172,16 @@ def _drawn(pool: Pool, card: int) -> list[list[int]]:
 
 
 def clusters_to_plan(*, now: datetime) -> list[Hint]:
-    """Return the clusters in which leases may be moved and somebody waits whom that could help; four times a day all.
+    """Return the clusters in which leases may be moved and somebody waits whom that could help, or a lease has ended
+    beside them since the last look; four times a day all of them.
 
     A plan is only proposed: who accepts it is a person.
     """
-    anyway = now.timestamp() % WINDOW_S < SWEEP_S
+    when = {
+        "anyway": now.timestamp() % WINDOW_S < SWEEP_S,
+        "lately": now - timedelta(seconds=SWEEP_S),
+        "declined": now - timedelta(seconds=WINDOW_S),
+    }
     with as_sweep(), connection.cursor() as cursor:
-        cursor.execute(WORTH_A_LOOK, [anyway])
+        cursor.execute(WORTH_A_LOOK, when)
         return [("broker.plan_moves", cluster, "") for (cluster,) in cursor.fetchall()]

@@ -282,6 +282,7 @@ def test_clusters_are_planned_by_themselves_where_somebody_waits_and_others_may_
 
     small = a_card_on_each_of_two_nodes(life, kestrel)
     here = Cluster.objects.get().pk
+    life.run(proposing.SWEEP_S)
     assert planned() == []
     assert planned(hours=3) == [here]  # at noon, whoever waits
     waits = in_vain(life, swift)
@@ -290,3 +291,29 @@ def test_clusters_are_planned_by_themselves_where_somebody_waits_and_others_may_
         Lease.objects.filter(pk__in=[each.pk for each in small]).update(movable=False)
     assert (planned(), planned(hours=3)) == ([], [])
     assert fresh(waits).state == S.QUEUED
+
+
+def test_a_card_that_could_be_whole_again_is_planned_when_a_lease_beside_has_ended(
+    life: Life, kestrel: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def planned() -> list[str]:
+        return [subject for _, subject, _ in proposing.clusters_to_plan(now=life.now)]
+
+    def one_more_comes_and_goes() -> None:
+        life.release(life.lease(kestrel, offering("1g.10gb")))
+        life.run(30)
+
+    a_card_on_each_of_two_nodes(life, kestrel)
+    here = Cluster.objects.get().pk
+    assert planned() == [here]  # what had filled the cards is gone
+    plan = proposed(life)
+    assert (plan.room_for, plan.gain_milli) == ("", 1000)
+    deciding.decline(plan, why="not today", actor=OPERATOR, now=life.now)
+    life.run(proposing.SWEEP_S)
+    one_more_comes_and_goes()
+    assert planned() == []  # it would be the same again
+    monkeypatch.setattr(proposing, "WINDOW_S", 1800)
+    life.run(1800)
+    assert planned() == []
+    one_more_comes_and_goes()
+    assert planned() == [here]
