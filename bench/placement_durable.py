@@ -128,13 +128,13 @@ def tenant_of(worker: int) -> str:
 
 def place(number: int) -> list[float]:
     """Serve the queue as a worker does; return how long each lease took that we placed, from first look to commit."""
-    from broker.services.leases import bursts, placing
+    from broker.services.leases import bursts, serving
     from ports import clock
 
     took: list[float] = []
     written = [0]
     getLogger("broker.models.telling").setLevel(WARNING)  # a line for each lease would drown the figures
-    together, take, alone = bursts.place, bursts._take, placing._try
+    together, take, alone = bursts.place, bursts._take, serving._try
 
     def counted(*given: Any) -> set[str]:
         taken = take(*given)
@@ -153,9 +153,9 @@ def place(number: int) -> list[float]:
         took.append(perf_counter() - begun)
         return placed
 
-    bursts.place, bursts._take, placing._try = timed, counted, timed_alone
+    bursts.place, bursts._take, serving._try = timed, counted, timed_alone
     ready()
-    while placing.serve((MODEL, REGION), now=clock.now()):
+    while serving.serve((MODEL, REGION), now=clock.now()):
         pass
     return took
 

@@ -2,7 +2,7 @@
 
 from broker.services import examining, knocking, orphans, reconcile
 from broker.services.layouts import planning, stepping
-from broker.services.leases import leaving, placing
+from broker.services.leases import leaving, serving
 from broker.services.moving import proposing
 from broker.services.moving import stepping as moving
 from broker.services.volumes import keeping
@@ -18,7 +18,7 @@ def step(lease_id: str, tenant_id: str) -> None:
 @answering("broker.serve")
 def serve(pool: str) -> None:
     model, _, region = pool.partition("|")
-    placing.serve((model, region), now=clock.now())
+    serving.serve((model, region), now=clock.now())
 
 
 @answering("broker.knock_all")

@@ -23,7 +23,7 @@ from broker.services import catalogue, inventory, orphans, reconcile
 from broker.services.events import HORIZON
 from broker.services.inventory import Rack
 from broker.services.layouts import planning, stepping
-from broker.services.leases import ending, leaving, placing, stopping
+from broker.services.leases import ending, leaving, serving, stopping
 from broker.services.leases.request import Wanted, request
 from broker.services.moving import proposing
 from broker.services.moving import stepping as moving
@@ -247,7 +247,7 @@ def work(task: str, subject: str, tenant_id: str, *, now: datetime) -> None:
         keeping.step(subject, tenant_id, now=now)
     elif task == "broker.serve":
         model, _, region = subject.partition("|")
-        placing.serve((model, region), now=now)
+        serving.serve((model, region), now=now)
     elif task == "broker.plan_layouts":
         planning.carry_out(subject, now=now)
     elif task == "broker.recut":

@@ -14,7 +14,7 @@ from broker.models import Lease, StaleLease
 from broker.provisioners.base import Observation, Order, Seen, Unanswered
 from broker.services import clusters, outcomes
 from broker.services.capacity import pool_of
-from broker.services.leases import ending, leaving, placing
+from broker.services.leases import ending, leaving, placing, serving
 from broker.services.leases.orders import order_of
 from ports import clock, doorbell
 from tenants.services.walls import as_sweep, as_tenant
@@ -45,7 +45,7 @@ def step(lease_id: str, tenant_id: str, *, now: datetime) -> None:
             at = ending.end_of_term(lease) if lease.state != S.ACTIVE else lease.seen_at
             ending.release(lease, reason=EndReason.EXPIRED, now=now, at=at)
             return
-        placed = lease.state != S.QUEUED or not placing.is_first(lease) or placing.place(lease, now=now)
+        placed = lease.state != S.QUEUED or not serving.is_first(lease) or placing.place(lease, now=now)
         if not placed and lease.state == S.QUEUED:
             return  # in any other state somebody was faster, and left the rest to this hint
         if lease.state == S.PROVISIONING and lease.tries >= DEADLY:
@@ -55,7 +55,7 @@ def step(lease_id: str, tenant_id: str, *, now: datetime) -> None:
     if order is not None:
         _work(lease, order, now, starts_by=began + LATE)
     elif lease.state == S.QUEUED:
-        placing.serve(pool_of(lease.offering), now=now, upto=lease_id)
+        serving.serve(pool_of(lease.offering), now=now, upto=lease_id)
         with as_tenant(tenant_id):
             placed = Lease.objects.filter(pk=lease_id, state=S.PROVISIONING, claimed_until=None).exists()
         if placed:

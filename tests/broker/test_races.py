@@ -13,7 +13,7 @@ from django.db import connection, connections
 from broker.domain.states import EndReason
 from broker.models import Allocation, Gpu, Lease
 from broker.services import reconcile
-from broker.services.leases import ending, placing
+from broker.services.leases import ending, placing, serving
 from broker.services.leases.growing import extend
 from broker.services.leases.request import Wanted, request
 from ports import clock, doorbell
@@ -129,8 +129,8 @@ def test_a_hundred_workers_serving_one_queue_place_every_lease_once(crowd: Crowd
     fleet()
     kestrel, slice_ = home(), offering("1g.10gb").pk
     leases = [ask(kestrel, slice_, number) for number in range(60)]
-    crowd.all_at_once(lambda _: placing.serve(("H100-80GB", "eu-north"), now=NOW))
-    placing.serve(("H100-80GB", "eu-north"), now=NOW)
+    crowd.all_at_once(lambda _: serving.serve(("H100-80GB", "eu-north"), now=NOW))
+    serving.serve(("H100-80GB", "eu-north"), now=NOW)
     assert Counter(len(held(lease)) for lease in leases) == {1: 56, 0: 4}
 
 
@@ -182,7 +182,7 @@ def test_a_hundred_releases_of_one_lease_end_it_once(crowd: Crowd) -> None:
     cards(1)
     kestrel, card = home(), offering("card").pk
     lease = ask(kestrel, card, 0)
-    placing.serve(("H100-80GB", "eu-north"), now=NOW)
+    serving.serve(("H100-80GB", "eu-north"), now=NOW)
 
     def release(_: int) -> None:
         with as_tenant(kestrel.tenant.pk):

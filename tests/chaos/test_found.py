@@ -11,7 +11,7 @@ from django.test import Client
 from psycopg.errors import ReadOnlySqlTransaction
 
 from broker.models import Allocation
-from broker.services.leases import ending, placing
+from broker.services.leases import ending, serving
 from tenants.services.walls import as_tenant
 from tests.world import MODEL, REGION, Life, alive, cards, fresh, held, home, offering
 
@@ -33,7 +33,7 @@ def test_a_placer_who_read_the_clock_before_the_release_holds_from_the_release_o
     with as_tenant(first.tenant_id):
         ending.finish(fresh(first), now=life.now)
         left = Allocation.objects.get(lease=first).released_at
-    assert placing.serve((MODEL, REGION), now=earlier) == 1
+    assert serving.serve((MODEL, REGION), now=earlier) == 1
     assert [place.held_at for place in held(second)] == [left]
     assert left is not None
     assert left > earlier
@@ -49,7 +49,7 @@ def test_a_place_beside_the_one_that_was_left_is_held_at_once(life: Life) -> Non
     with as_tenant(first.tenant_id):
         ending.finish(fresh(first), now=life.now)
     beside = life.ask(kestrel, offering("1g.10gb"))
-    placing.serve((MODEL, REGION), now=earlier)
+    serving.serve((MODEL, REGION), now=earlier)
     (place,), (before,) = held(beside), held(stays)
     assert place.gpu_id == before.gpu_id
     assert place.held_at == earlier

@@ -14,7 +14,7 @@ from billing.services.replay.world import BEGIN, REPLAY, World
 from broker.domain.states import EndReason, LeaseState
 from broker.models import Lease
 from broker.services import reconcile
-from broker.services.leases import ending, placing
+from broker.services.leases import ending, serving
 from broker.services.leases.request import MIN_DURATION_S, Wanted, request
 from ports import clock, doorbell
 from ports.chance import Chance
@@ -80,7 +80,7 @@ class Run:
         self.at(at, lambda now: reconcile.step(subject, tenant_id, now=now))
 
     def _serve(self, pool: tuple[str, str], now: datetime) -> None:
-        placing.serve(pool, now=now)
+        serving.serve(pool, now=now)
 
     def _ask(self, each: Request, project: Project, now: datetime) -> None:
         offering = self.world.offerings[each.profile, each.isolation]

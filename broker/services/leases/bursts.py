@@ -22,7 +22,7 @@ from ports import database, doorbell
 from tenants.services.actors import SYSTEM
 from tenants.services.walls import as_tenant
 
-MOST, TRIES = 16, 3  # that many at once, so that the first does not wait long for the last
+MOST, TRIES = 12, 3  # that many at once, so that the first does not wait long for the last
 LOOK_AGAIN = timedelta(seconds=10)
 # What the database cannot take or give back: about one lease, unlike a lost connection, which ends the run.
 UNREADABLE = (DataError, IntegrityError, ValueError, OverflowError)

@@ -23,7 +23,7 @@ Hint = tuple[str, str, str]
 MOVES, GOES_THERE = 1, 2  # what is drawn: a slice that moves, and the place of who waits
 LONGEST_REASON = 300
 WINDOW_S, SWEEP_S = 6 * 3600, 240  # of the beat's `sweep-all`: one in each window finds its beginning
-# A lease that ended beside one that may be moved left a card that could be whole again. What a person has declined is not
+# A lease that ended beside one that may be moved left a card that could be whole again. What a person declined is not
 # proposed at the next such occasion, but with all others of its window.
 WORTH_A_LOOK = """
 SELECT DISTINCT c.id
@@ -177,7 +177,7 @@ def clusters_to_plan(*, now: datetime) -> list[Hint]:
 
     A plan is only proposed: who accepts it is a person.
     """
-    when = {
+    when: dict[str, bool | datetime] = {
         "anyway": now.timestamp() % WINDOW_S < SWEEP_S,
         "lately": now - timedelta(seconds=SWEEP_S),
         "declined": now - timedelta(seconds=WINDOW_S),

@@ -10,7 +10,7 @@ from django.db.backends.postgresql.psycopg_any import NumericRange
 
 from broker.domain.states import LeaseState
 from broker.models import Allocation, Gpu, Lease, Transition
-from broker.services.leases import bursts, placing
+from broker.services.leases import bursts, serving
 from broker.services.leases.request import Wanted, request
 from ports import clock, doorbell
 from tenants.services.walls import as_tenant
@@ -41,8 +41,8 @@ def ids(*leases: Lease) -> list[str]:
 def alone(life: Life, lease: Lease, monkeypatch: pytest.MonkeyPatch) -> None:
     """Place a lease as if there were no bursts."""
     with monkeypatch.context() as one_by_one:
-        one_by_one.setattr(placing, "_burst", lambda queue: [])
-        placing.serve(POOL, now=life.now)
+        one_by_one.setattr(serving, "_burst", lambda queue: [])
+        serving.serve(POOL, now=life.now)
 
 
 def test_a_lease_of_a_burst_is_written_as_one_that_is_placed_alone(
@@ -53,8 +53,8 @@ def test_a_lease_of_a_burst_is_written_as_one_that_is_placed_alone(
     single = life.ask(kestrel, offering("3g.40gb"))
     alone(life, single, monkeypatch)
     first, second = life.ask(kestrel, offering("3g.40gb")), life.ask(kestrel, offering("card"))
-    monkeypatch.setattr(placing, "_try", lambda *given, **more: pytest.fail("nobody is placed alone here"))
-    assert placing.serve(POOL, now=life.now) == 2
+    monkeypatch.setattr(serving, "_try", lambda *given, **more: pytest.fail("nobody is placed alone here"))
+    assert serving.serve(POOL, now=life.now) == 2
     own = {
         "lease_id",
         "id",
@@ -94,7 +94,7 @@ def test_the_first_that_finds_no_room_is_told_why_and_smaller_ones_pass_it(life:
     cards(1)
     kestrel = home()
     small, large, late = (life.ask(kestrel, offering(what)) for what in ("1g.10gb", "card", "1g.10gb"))
-    assert placing.serve(POOL, now=life.now) == 2
+    assert serving.serve(POOL, now=life.now) == 2
     assert [fresh(lease).state for lease in (small, large, late)] == [
         "provisioning",
         "queued",
@@ -108,10 +108,10 @@ def test_what_needs_a_closer_look_is_no_part_of_a_burst(life: Life) -> None:
     kestrel, swift = home("Kestrel"), home("Swift")
     plain, gang = life.ask(kestrel, offering()), life.ask(kestrel, offering(), quantity=2)
     share, stranger = life.ask(kestrel, soft_offering()), life.ask(swift, offering())
-    queue = placing.waiting(POOL)
+    queue = serving.waiting(POOL)
     assert [entry.lease_id for entry in queue] == ids(plain, gang, share, stranger)
-    assert [len(placing._burst(queue[n:])) for n in range(4)] == [1, 0, 0, 1]
-    assert placing.serve(POOL, now=life.now) == 4
+    assert [len(serving._burst(queue[n:])) for n in range(4)] == [1, 0, 0, 1]
+    assert serving.serve(POOL, now=life.now) == 4
 
 
 def test_one_that_cannot_be_written_leaves_the_others_to_go_one_by_one(
@@ -123,7 +123,7 @@ def test_one_that_cannot_be_written_leaves_the_others_to_go_one_by_one(
     monkeypatch.setattr(bursts, "allocation_id", lambda: "alc_twice")
     outcome = bursts.place(POOL, kestrel.tenant.pk, ids(*leases), rings_for=[], now=life.now)
     assert outcome == (set(), True)
-    assert placing.serve(POOL, now=life.now) == 2
+    assert serving.serve(POOL, now=life.now) == 2
 
 
 def lost_to_another(monkeypatch: pytest.MonkeyPatch, times: int) -> None:
@@ -158,8 +158,8 @@ def test_who_loses_a_place_to_somebody_faster_looks_again_and_all_are_placed_tog
     kestrel = home()
     leases = [life.ask(kestrel, offering()) for _ in range(3)]
     lost_to_another(monkeypatch, 1)
-    monkeypatch.setattr(placing, "_try", lambda *given, **more: pytest.fail("nobody is placed alone here"))
-    assert placing.serve(POOL, now=life.now) == 3
+    monkeypatch.setattr(serving, "_try", lambda *given, **more: pytest.fail("nobody is placed alone here"))
+    assert serving.serve(POOL, now=life.now) == 3
     assert [len(held(lease)) for lease in leases] == [1, 1, 1]
 
 
@@ -171,14 +171,14 @@ def test_who_loses_every_time_goes_alone_and_those_behind_it_together_again(
     leases = [life.ask(kestrel, offering()) for _ in range(4)]
     lost_to_another(monkeypatch, bursts.TRIES)
     went: list[str] = []
-    one_by_one = placing._try
+    one_by_one = serving._try
 
-    def seen(entry: placing.Waiting, *given: Any, **more: Any) -> bool:
+    def seen(entry: serving.Waiting, *given: Any, **more: Any) -> bool:
         went.append(entry.lease_id)
         return one_by_one(entry, *given, **more)
 
-    monkeypatch.setattr(placing, "_try", seen)
-    assert placing.serve(POOL, now=life.now) == 4
+    monkeypatch.setattr(serving, "_try", seen)
+    assert serving.serve(POOL, now=life.now) == 4
     assert went == ids(leases[0])
 
 
@@ -211,7 +211,7 @@ def test_cards_and_leases_in_anothers_hands_are_left_to_them(own_database: OwnDa
             assert stranger.submit(place).result(60) == (set(ids(*leases)), False)
         assert [len(held(lease)) for lease in leases] == [0, 1, 1]
         assert not {place.gpu.index for lease in leases for place in held(lease)} & {0}
-        assert placing.serve(POOL, now=NOW) == 2
+        assert serving.serve(POOL, now=NOW) == 2
         assert len(held(leases[0])) == len(held(others[0])) == 1
         stranger.submit(connections.close_all).result(60)
 

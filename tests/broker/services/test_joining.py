@@ -15,7 +15,7 @@ from broker.models import Allocation, Cluster, ClusterCredential, Gpu, Lease, No
 from broker.provisioners.kubernetes.inventory import CardFound, Cut, NodeFound
 from broker.services import catalogue, joining
 from broker.services.contradicting import QUARANTINED
-from broker.services.leases import placing
+from broker.services.leases import serving
 from ports import ids, seal
 from tenants.models.audit import AuditEvent
 from tenants.services.refusals import Invalid, Stale
@@ -127,7 +127,7 @@ def leased(cluster: Cluster, life: Life) -> Lease:
     Offering.objects.update(state=OfferingState.PUBLISHED)
     kestrel = home("Kestrel")
     leases = [life.ask(kestrel, offering("1g.10gb")) for _ in range(7)]
-    assert placing.serve((MODEL, "eu"), now=life.now) == 7
+    assert serving.serve((MODEL, "eu"), now=life.now) == 7
     last = next(lease for lease in leases if held(lease)[0].placement.lower == 6)
     with as_tenant(kestrel.tenant.pk):
         Allocation.objects.exclude(lease=last).update(released_at=life.now)

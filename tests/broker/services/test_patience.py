@@ -9,8 +9,8 @@ from django.db import DataError
 from broker.models import Allocation, Gpu, Health, Lease
 from broker.services import inventory
 from broker.services.inventory import Rack
-from broker.services.leases import bursts, placing, reserving
-from broker.services.leases.placing import PATIENCE
+from broker.services.leases import bursts, placing, reserving, serving
+from broker.services.leases.serving import PATIENCE
 from tenants.services.walls import as_sweep
 from tests.world import MODEL, OPERATOR, REGION, Home, Life, cards, fleet, fresh, held, home, offering
 
@@ -47,7 +47,7 @@ def test_who_is_held_back_is_told_behind_what(life: Life) -> None:
             " and is placed first."
         )
     version = fresh(small).version
-    placing.serve(POOL, now=life.now)
+    serving.serve(POOL, now=life.now)
     assert fresh(small).version == version
     life.release(running)
     life.go(60)
@@ -157,7 +157,7 @@ def test_what_is_stuck_as_it_goes_is_counted_on_last(
     life.release(short)
     life.clock.at += reserving.GOES_WITHIN + timedelta(seconds=1)
     small = life.ask(home("Swift"), offering("1g.10gb"))
-    placing.serve(POOL, now=life.now)
+    serving.serve(POOL, now=life.now)
     assert nodes_of(small) == nodes_of(short)
 
 
@@ -173,7 +173,7 @@ def test_equals_that_wait_too_long_are_not_each_looked_at(
     monkeypatch.setattr(
         reserving, "room_for", lambda *what, **how: looked.append(what) or room_for(*what, **how)
     )
-    placing.serve(POOL, now=life.now)
+    serving.serve(POOL, now=life.now)
     assert len(looked) == 1
 
 
@@ -189,7 +189,7 @@ def test_links_between_cards_are_more_than_a_number_of_them_and_halt_all_who_are
     life.run()
     assert fresh(small).waits_for.startswith(f"Waits behind an older request for 2 × {linked.offering.label}")
     version = fresh(small).version
-    placing.serve(POOL, now=life.now)
+    serving.serve(POOL, now=life.now)
     assert fresh(small).version == version
 
 
@@ -216,7 +216,7 @@ def test_what_is_told_to_go_frees_its_card_before_anything_else(
     waits_too_long(life, kestrel)
     life.release(long)
     small = life.ask(home("Swift"), offering("1g.10gb"))
-    placing.serve(POOL, now=life.now)
+    serving.serve(POOL, now=life.now)
     assert nodes_of(small) == nodes_of(short)
 
 
@@ -255,5 +255,5 @@ def test_a_lease_that_cannot_even_be_read_holds_up_no_other(
 
     monkeypatch.setattr(bursts, "_take", unwritable)
     monkeypatch.setattr(placing, "place", unreadable)
-    assert placing.serve(POOL, now=life.now) == 1
+    assert serving.serve(POOL, now=life.now) == 1
     assert (fresh(broken).state, fresh(whole).state) == ("queued", "provisioning")

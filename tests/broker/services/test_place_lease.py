@@ -10,8 +10,8 @@ from broker.domain.states import LeaseState
 from broker.models import Cluster, Gpu, Health, LayoutPolicy, Lease, Node, NodeState
 from broker.services import capacity, reconcile
 from broker.services.inventory import Rack
-from broker.services.leases import placing
-from broker.services.leases.placing import PATIENCE
+from broker.services.leases import placing, serving
+from broker.services.leases.serving import PATIENCE
 from broker.services.placement.engine import Keeper, up_to_date
 from broker.services.placement.seating import Wish
 from tenants.services.walls import as_tenant
@@ -147,7 +147,7 @@ def test_equals_in_a_queue_are_told_the_same_without_being_tried(
     tried = []
     place = placing.place
     monkeypatch.setattr(placing, "place", lambda lease, **how: tried.append(lease.pk) or place(lease, **how))
-    assert placing.serve(POOL, now=life.now) == 0
+    assert serving.serve(POOL, now=life.now) == 0
     assert tried == [waiting[0].pk]
     assert len({fresh(lease).waits_for for lease in waiting}) == 1
     assert fresh(waiting[4]).waits_for
@@ -160,7 +160,7 @@ def test_an_unchanged_reason_writes_nothing(life: Life) -> None:
     waiting = life.ask(kestrel, offering("card"))
     life.run()
     version = fresh(waiting).version
-    placing.serve(POOL, now=life.now)
+    serving.serve(POOL, now=life.now)
     assert fresh(waiting).version == version
 
 
@@ -368,10 +368,10 @@ def test_a_lease_that_left_the_queue_meanwhile_is_not_tried(
 ) -> None:
     cards(1)
     lease = life.ask(home(), offering("card"))
-    queue = placing.waiting(POOL)
+    queue = serving.waiting(POOL)
     life.release(lease)
-    monkeypatch.setattr(placing, "waiting", lambda pool, upto: queue)
-    assert placing.serve(POOL, now=life.now) == 1
+    monkeypatch.setattr(serving, "waiting", lambda pool, upto: queue)
+    assert serving.serve(POOL, now=life.now) == 1
     assert held(lease) == []
 
 
@@ -428,13 +428,13 @@ def test_the_hint_of_one_lease_places_no_younger_one_and_none_at_all_once_it_is_
     cards(1)
     kestrel = home()
     oldest, own, younger = (life.ask(kestrel, offering()) for _ in range(3))
-    assert placing.serve(POOL, now=life.now, upto=own.pk) == 2
+    assert serving.serve(POOL, now=life.now, upto=own.pk) == 2
     assert [fresh(lease).state for lease in (oldest, own, younger)] == [
         "provisioning",
         "provisioning",
         "queued",
     ]
-    assert placing.serve(POOL, now=life.now, upto=own.pk) == 0
+    assert serving.serve(POOL, now=life.now, upto=own.pk) == 0
     assert fresh(younger).state == "queued"
 
 

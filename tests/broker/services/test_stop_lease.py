@@ -10,7 +10,7 @@ from broker.models import Lease, OfferingState, SimulatedPod, SimulatedVolume, S
 from broker.provisioners.base import Observation, Seen
 from broker.provisioners.simulated import SimulatedProvisioner
 from broker.services import proofs, reconcile
-from broker.services.leases import ending, growing, leaving, placing, standing, stopping
+from broker.services.leases import ending, growing, leaving, serving, standing, stopping
 from broker.services.leases.ending import AlreadyOver
 from broker.services.leases.request import OfferingRetired
 from broker.services.leases.stopping import NotActive, NothingKept, NotStopped, TimeSpent
@@ -184,12 +184,12 @@ def test_started_again_it_stands_behind_those_who_waited(life: Life, kestrel: Ho
     waits = [life.ask(kestrel, offering("card")) for _ in range(2)]
     life.run(60)
     life.start(lease, kestrel)
-    queue = placing.waiting(("H100-80GB", "eu-north"))
+    queue = serving.waiting(("H100-80GB", "eu-north"))
     assert [each.lease_id for each in queue] == [waits[0].pk, waits[1].pk, lease.pk]
     with as_tenant(kestrel.tenant.pk):
         assert standing.positions([fresh(lease)])[lease.pk].place == 3
-        assert placing.is_first(fresh(waits[0]))
-        assert not placing.is_first(fresh(lease))
+        assert serving.is_first(fresh(waits[0]))
+        assert not serving.is_first(fresh(lease))
 
 
 def test_only_an_active_lease_with_a_volume_can_be_stopped(life: Life, kestrel: Home) -> None:

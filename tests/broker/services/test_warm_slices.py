@@ -9,7 +9,7 @@ from broker.domain.placement.warmth import COLD, Warm
 from broker.domain.states import Isolation
 from broker.models import Cluster, Gpu, LayoutPolicy, Lease, NodeState
 from broker.services.catalogue import shape
-from broker.services.leases import placing
+from broker.services.leases import serving
 from broker.services.placement.engine import Keeper
 from tenants.services.walls import as_tenant
 from tests.world import (
@@ -82,7 +82,7 @@ def test_several_that_are_placed_at_once_go_where_theirs_are_still_cut(life: Lif
     kestrel = home()
     first, second = two_halves(life, kestrel)
     asked = [life.ask(kestrel, offering(THREE)) for _ in range(2)]
-    placing.serve((MODEL, REGION), now=life.now)
+    serving.serve((MODEL, REGION), now=life.now)
     assert [place_of(lease) for lease in asked] == [(second, 4), (first, 4)]
     assert [", still cut like this" in ledger(lease)[-1].cause for lease in asked] == [True, False]
 
