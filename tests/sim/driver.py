@@ -303,11 +303,13 @@ def _nobody_waits_for_what_is_free(sim: Sim) -> None:
     with as_sweep():
         queue = Lease.objects.filter(state="queued").order_by(Coalesce("waits_since", "created_at"), "id")
         queued = list(queue.values_list("id", "tenant_id"))
+    overdue = False
     for lease_id, tenant_id in queued:
         with as_tenant(tenant_id):
             lease = Lease.objects.select_related("offering").get(pk=lease_id)
             assert lease.waits_for
-            if sim.clock.at - lease.queues_since > PATIENCE:
-                return  # whoever is younger waits behind it
+            overdue = overdue or sim.clock.at - lease.queues_since > PATIENCE
+            if overdue and lease.waits_for.startswith("Waits behind"):
+                continue  # cards are kept for it, or all who are younger wait
             fits = capacity.preview(lease.offering, quantity=lease.quantity, same_node=lease.same_node)
         assert fits is None, f"{lease} waits for what is free: {lease.waits_for}"
