@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from broker.domain.gpu_models import GpuModelSpec, model_named
+from broker.domain.likeness import model_like
 from broker.domain.profiles import Profile
 
 
@@ -34,54 +35,44 @@ class CardReport:
 
 
 def known_as(report: CardReport, models: Iterable[GpuModelSpec]) -> GpuModelSpec | None:
-    """Return the model that a card is one of: by its PCI id, else by its name if no id of that model is known."""
+    """Return the model that a card is one of: by its PCI id, else by its name and its memory."""
     known = tuple(models)
-    for word, among in (
-        (report.pci, known),
-        (_product(report), [model for model in known if not model.pci]),
-    ):
-        with suppress(ValueError):
-            return model_named(among, word)
-    return None
+    with suppress(ValueError):
+        return model_named(known, report.pci)
+    return model_like(report.product, report.memory_gb * 1024, known)
 
 
 def entry(report: CardReport, known: GpuModelSpec | None) -> dict[str, Any]:
     """Return a card's model as an entry of the geometry file: what is known of it, and what the card has beside.
 
-    Raises ValueError where one profile has places of several sizes.
+    Raises ValueError where one profile has places of several sizes, or of another size than is known.
     """
     its = {each.name: _profile(each) for each in report.slices}
     for profile in known.profiles if known else ():
-        ours = its.setdefault(profile.name, {"name": profile.name, "starts": []})
+        ours = its.setdefault(profile.name, {"name": profile.name, "memory": profile.memory, "starts": []})
+        if profile.placements and ours["starts"] and ours["memory"] != profile.memory:
+            raise ValueError(
+                f"{profile.name} lies on {ours['memory']} units, on other cards of its model on {profile.memory}"
+            )
         if profile.placements or not ours["starts"]:
-            ours |= {"compute": profile.compute, "memory": profile.memory}
-        ours["max"] = max(profile.max_instances, ours.get("max", 0))
+            ours |= {"compute": profile.compute, "memory": profile.memory, "max": profile.max_instances}
         ours["starts"] = sorted({*ours["starts"], *(place.start for place in profile.placements)})
     return {
         "name": known.name if known else f"{_product(report)}-{report.memory_gb}GB",
         "aliases": list(known.aliases) if known else [_product(report)],
-        "pci": list(known.pci) if known and known.pci else [report.pci],
+        "pci": list(dict.fromkeys([*(known.pci if known else ()), report.pci])),
         "memory_gb": known.memory_gb if known else report.memory_gb,
         "memory_grid": known.grid if known and known.cuttable else _grid(report),
-        "compute_slices": max([each.compute for each in report.slices] + [known.compute if known else 1]),
-        "placements_verified": True,
+        "compute_slices": known.compute if known else max([1, *(each.compute for each in report.slices)]),
+        "placements_verified": known is None or known.verified or _told_all(report, known),
         "profiles": list(its.values()),
     }
 
 
-def _product(report: CardReport) -> str:
-    return report.product.removeprefix("NVIDIA ")
-
-
-def _grid(report: CardReport) -> int | None:
-    return max((start + size for each in report.slices for start, size in each.places), default=None)
-
-
 def differences(report: CardReport, known: GpuModelSpec) -> Iterator[str]:
     """Say in what a card's own answer is another than what is known of its model."""
-    grid = _grid(report)
-    if grid and known.cuttable and grid != known.grid:
-        yield f"{known.name} is counted in {known.grid} units, the card in {grid}"
+    if report.pci.casefold() not in (pci.casefold() for pci in known.pci):
+        yield f"{known.name} is not known under this id"
     of_name = {profile.name: profile for profile in known.profiles}
     for each in report.slices:
         profile = of_name.pop(each.name, None)
@@ -104,6 +95,22 @@ def _of(profile: Profile, told: SliceReport) -> Iterator[str]:
     ):
         if ours != theirs:
             yield f"{profile.name} has {ours} {what}, on the card {theirs}"
+
+
+def _product(report: CardReport) -> str:
+    return report.product.removeprefix("NVIDIA ")
+
+
+def _grid(report: CardReport) -> int | None:
+    return max((start + size for each in report.slices for start, size in each.places), default=None)
+
+
+def _told_all(report: CardReport, known: GpuModelSpec) -> bool:
+    told = {each.name: set(each.starts) for each in report.slices if each.starts}
+    return all(
+        each.name in told and told[each.name] >= {place.start for place in each.placements}
+        for each in known.profiles
+    )
 
 
 def _profile(told: SliceReport) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Annotated
 
 import msgspec
@@ -64,7 +65,8 @@ def load_models(document: str, override: str = "") -> tuple[GpuModelSpec, ...]:
         if model.name in models:
             _widens(models[model.name], model)
         models[model.name] = model
-    _check_words(models.values())
+    if override:  # rows of models that are known no longer may be of the same cards
+        _check_words(models.values())
     return tuple(models.values())
 
 
@@ -140,22 +142,30 @@ def _profile(entry: _Slice) -> Profile:
 
 
 def _widens(known: GpuModelSpec, override: GpuModelSpec) -> None:
-    """Raise ValueError where an override would take something away."""
-    if known.cuttable and (known.grid, known.compute) != (override.grid, override.compute):
+    """Raise ValueError where an override would take something away, or make it another thing."""
+    ours, theirs = (known.compute, known.memory_gb), (override.compute, override.memory_gb)
+    if known.cuttable and (known.grid, *ours) != (override.grid, *theirs):
         raise ValueError(
-            f"{known.name} has {known.grid} units and {known.compute} compute slices; an override cannot make it"
-            f" {override.grid} and {override.compute}, for leases are counted in them"
+            f"{known.name} has {known.grid} units, {known.compute} compute slices and {known.memory_gb} GB; an override"
+            f" cannot make it {override.grid}, {override.compute} and {override.memory_gb}: leases are counted in them"
         )
+    lost = [word for word in (*known.aliases, *known.pci) if word not in (*override.aliases, *override.pci)]
     of_name = {profile.name: profile for profile in override.profiles}
     for profile in known.profiles:
         its = of_name.get(profile.name)
-        lost = sorted({*profile.placements} - {*(its.placements if its else ())})
-        if its is None or lost:
-            where = f" at unit {lost[0].start}" if lost else ""
-            raise ValueError(
-                f"the override takes {profile.name}{where} away from {known.name}, where leases may lie; name all that"
-                " is known of a model and what is new (a card that offers less says so itself)"
-            )
+        if its is None or (profile.placements and _size(its) != _size(profile)):
+            lost.append(profile.name)
+        elif gone := {*profile.placements} - {*its.placements}:
+            lost += [f"{profile.name} at unit {place.start}" for place in sorted(gone)]
+    if lost:
+        raise ValueError(
+            f"the override takes away from {known.name}, where leases may lie: {', '.join(lost)}; name all that is"
+            " known of a model and what is new (a card that offers less says so itself)"
+        )
+
+
+def _size(profile: Profile) -> tuple[int, int, int]:
+    return profile.compute, profile.memory, profile.max_instances
 
 
 def _check_words(models: Iterable[GpuModelSpec]) -> None:
@@ -184,11 +194,14 @@ def _check(model: GpuModelSpec, profile: Profile) -> None:
         raise ValueError(
             f"{model.name}: {profile.name} begins before the first unit or twice at one: {starts}"
         )
+    for one, next_one in pairwise(sorted(profile.placements)):
+        if one.overlaps(next_one):
+            raise ValueError(
+                f"{model.name}: {profile.name} of {profile.memory} units overlaps itself at units {one.start} and"
+                f" {next_one.start}; no card is known that is cut so"
+            )
     # Placement trusts the mask and the media bit alone, so they must imply the vendor's instance limit.
-    side_by_side, free_from = 0, 0
-    for placement in sorted(profile.placements, key=lambda each: each.end):
-        if placement.start >= free_from:
-            side_by_side, free_from = side_by_side + 1, placement.end
+    side_by_side = len(profile.placements)
     if (1 if profile.media else side_by_side) > profile.max_instances:
         raise ValueError(
             f"{model.name}: {side_by_side} of {profile.name} fit side by side but only"

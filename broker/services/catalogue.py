@@ -14,8 +14,9 @@ from broker.domain.gpu_models import GpuModelSpec, load_models
 from broker.domain.profiles import Profile
 from broker.domain.states import Isolation, PriceClass
 from broker.domain.units import milli_units
-from broker.models import Gpu, GpuModel, LayoutPolicy, Offering
+from broker.models import Allocation, Gpu, GpuModel, LayoutPolicy, Offering
 from broker.provisioners.kubernetes.drivers.choosing import sold_uncut
+from tenants.services.walls import as_sweep
 
 GEOMETRY = Path(__file__).resolve().parent.parent / "mig_geometry.json"
 
@@ -33,7 +34,9 @@ def specs() -> dict[str, GpuModelSpec]:
 
 
 def spec_of(model: str) -> GpuModelSpec:
-    """Return one model's spec; raises KeyError for a model nobody loaded."""
+    """Return one model's spec; raises KeyError for one that is not known."""
+    if model not in specs():
+        raise KeyError(f"no GPU model {model!r}; known are: {', '.join(specs())}")
     return specs()[model]
 
 
@@ -49,9 +52,15 @@ def profile_of(offering: Offering) -> Profile:
 
 
 def load_gpu_models() -> int:
-    """Write all models that are known as rows; return how many there are."""
+    """Write all models that are known as rows, and forget those that are not; return how many there are.
+
+    Raises ImproperlyConfigured where a model that cards or offerings are of is known no longer, or is counted in other
+    units while leases lie on its cards.
+    """
     files = [GEOMETRY.read_text(), *filter(None, [settings.GPU_MODELS])]
     entries = {entry["name"]: entry for file in files for entry in json.loads(file)["models"]}
+    for row in GpuModel.objects.all():
+        _must_be_as_known(row)
     GpuModel.objects.bulk_create(
         [
             GpuModel(
@@ -67,7 +76,25 @@ def load_gpu_models() -> int:
         unique_fields=["name"],
         update_fields=["memory_gb", "memory_grid", "compute_slices", "spec"],
     )
+    GpuModel.objects.exclude(pk__in=entries).delete()
     return len(entries)
+
+
+def _must_be_as_known(row: GpuModel) -> None:
+    spec = specs().get(row.name)
+    if spec is None and (row.gpu_set.exists() or row.offering_set.exists()):
+        raise ImproperlyConfigured(
+            f"GPUBROKER_GPU_MODELS does not name {row.name} any longer, of which there are cards or offerings: name it"
+            " again."
+        )
+    if spec and spec.grid != row.memory_grid:
+        with as_sweep():
+            held = Allocation.objects.filter(gpu__gpu_model=row, released_at=None).exists()
+        if held:
+            raise ImproperlyConfigured(
+                f"GPUBROKER_GPU_MODELS counts {row.name} in {spec.grid} units, and leases lie on such cards that are"
+                f" counted in {row.memory_grid}: set it when they have ended."
+            )
 
 
 def derive_offerings(*, now: datetime, any_share: bool = False) -> int:

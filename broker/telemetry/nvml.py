@@ -21,6 +21,8 @@ def read() -> list[CardReport]:
     try:
         with _open():
             handles = [pynvml.nvmlDeviceGetHandleByIndex(i) for i in range(pynvml.nvmlDeviceGetCount())]
+            if not handles:
+                raise NoCards("the driver sees no GPU")
             return [_card(handle) for handle in handles]
     except pynvml.NVMLError as error:
         raise NoCards(str(error)) from error

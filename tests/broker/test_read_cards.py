@@ -14,9 +14,12 @@ from django.core.management import CommandError, call_command
 from django.test import override_settings
 
 from broker.domain.states import Isolation
-from broker.models import GpuModel
-from broker.services import catalogue
-from tests.broker.domain.fleet import H100
+from broker.models import Gpu, GpuModel, Offering
+from broker.services import catalogue, inventory
+from broker.services.inventory import Rack
+from ports import clock
+from tests.broker.domain.fleet import H100, PRO_5000
+from tests.world import REGION, Life, fleet, home
 
 # Name, compute, instances and places, by the profile's number.
 Cuts = dict[int, tuple[str, int, int, list[tuple[int, int]]]]
@@ -36,6 +39,7 @@ class Driver:
     """What pynvml answers on a node; a profile that is not there is refused as NVML refuses it."""
 
     cards: list[tuple[str, int, int, Cuts]] = field(default_factory=list)  # product, PCI, MiB
+    missing: bool = False
     broken: int = 0  # the error of every question about profiles
     opened: int = 0
 
@@ -55,7 +59,7 @@ class Driver:
             patch.setattr(pynvml, name, function)
 
     def open(self) -> None:
-        if not self.cards:
+        if self.missing:
             raise pynvml.NVMLError(pynvml.NVML_ERROR_LIBRARY_NOT_FOUND)
         self.opened += 1
 
@@ -104,13 +108,11 @@ def read() -> tuple[dict[str, Any], str]:
 
 def test_cards_that_are_as_known_are_said_to_be_and_a_card_without_cuts_is_not(driver: Driver) -> None:
     driver.cards = [("NVIDIA H100 80GB HBM3", 0x233010DE, 81559, AS_KNOWN)] * 2
-    document, said = read()
-    assert said == ""
-    assert [model["name"] for model in document["models"]] == ["H100-80GB"]
+    assert read() == ({}, "")
     driver.cards.append(("NVIDIA T4", 0x1EB810DE, 15360, {}))
     document, said = read()
     assert said == "card 2, NVIDIA T4 0x1EB810DE: no model we know"
-    assert document["models"][1]["profiles"] == []
+    assert [(model["name"], model["profiles"]) for model in document["models"]] == [("T4-15GB", [])]
     assert driver.opened == 0  # each time closed again
 
 
@@ -123,11 +125,27 @@ def test_a_wider_card_is_told_and_what_is_printed_makes_it_known(driver: Driver)
     )
     with known_beside(json.dumps(document)):
         assert catalogue.shape("H100-80GB", "5g.60gb", Isolation.HARDWARE.value).memory == 6
-        assert read()[1] == ""
+        assert read() == (document, "")
+        driver.cards.append(("NVIDIA T4", 0x1EB810DE, 15360, {}))
+        assert [model["name"] for model in read()[0]["models"]] == [
+            "H100-80GB",
+            "T4-15GB",
+        ]  # with what is set now
+    driver.cards = [("NVIDIA H100 80GB HBM3", 0x233010DE, 81559, AS_KNOWN), *driver.cards]
+    assert [len(model["profiles"]) for model in read()[0]["models"]] == [8, 0]  # whichever card told it
+
+
+def test_a_card_that_has_less_is_said_to_and_changes_nothing(driver: Driver) -> None:
+    fewer = {number: its for number, its in AS_KNOWN.items() if its[0] != "MIG 7g.80gb"}
+    driver.cards = [("NVIDIA H100 80GB HBM3", 0x233010DE, 81559, fewer)]
+    assert read() == ({}, "card 0, NVIDIA H100 80GB HBM3 0x233010DE: the card has no 7g.80gb")
 
 
 def test_without_a_driver_or_when_it_breaks_it_is_said_what_to_do(driver: Driver) -> None:
+    assert "NVML cannot be asked here: the driver sees no GPU. Run it on a node" in read()[1]
+    driver.missing = True
     assert "NVML cannot be asked here: NVML Shared Library Not Found. Run it on a node" in read()[1]
+    driver.missing = False
     driver.cards = [("NVIDIA H100 80GB HBM3", 0x233010DE, 81559, AS_KNOWN)]
     driver.broken = pynvml.NVML_ERROR_GPU_IS_LOST
     assert "GPU is lost" in read()[1]
@@ -136,7 +154,7 @@ def test_without_a_driver_or_when_it_breaks_it_is_said_what_to_do(driver: Driver
 
 def test_places_of_two_sizes_are_refused(driver: Driver) -> None:
     driver.cards = [("NVIDIA Z900", 0xBEEF10DE, 90000, {0: ("MIG 1g.10gb", 1, 2, [(0, 1), (1, 2)])})]
-    assert "card 0, NVIDIA Z900 0xBEEF10DE: 1g.10gb has places of [1, 2] units" in read()[1]
+    assert "0xBEEF10DE cannot be taken as it is: 1g.10gb has places of [1, 2] units" in read()[1]
 
 
 class known_beside(override_settings):  # noqa: N801
@@ -167,11 +185,14 @@ def test_a_setting_that_cannot_be_taken_stops_the_start() -> None:
         catalogue.specs()
 
 
+Z900 = ("NVIDIA Z900", 0xBEEF10DE, 90000, {0: ("MIG 1g.22gb", 1, 4, [(0, 1), (1, 1), (2, 1), (3, 1)])})
+
+
 @pytest.mark.django_db
-def test_a_model_of_the_setting_becomes_a_row_that_cards_can_be_of(driver: Driver) -> None:
-    driver.cards = [
-        ("NVIDIA Z900", 0xBEEF10DE, 90000, {0: ("MIG 1g.22gb", 1, 4, [(0, 1), (1, 1), (2, 1), (3, 1)])})
-    ]
+def test_a_model_of_the_setting_becomes_a_row_that_cards_can_be_of_and_stays_while_they_are(
+    driver: Driver,
+) -> None:
+    driver.cards = [Z900]
     with known_beside(json.dumps(read()[0])):
         assert catalogue.load_gpu_models() == 15
         row = GpuModel.objects.get(name="Z900-88GB")
@@ -180,3 +201,33 @@ def test_a_model_of_the_setting_becomes_a_row_that_cards_can_be_of(driver: Drive
             1,
             [0, 1, 2, 3],
         )
+        inventory.add_simulated([Rack("north-1", REGION, row.name, nodes=1)], now=clock.now())
+    with pytest.raises(
+        ImproperlyConfigured, match="does not name Z900-88GB any longer, of which there are cards"
+    ):
+        catalogue.load_gpu_models()
+    Gpu.objects.all().delete()
+    assert catalogue.load_gpu_models() == 14
+    assert not GpuModel.objects.filter(pk=row.pk).exists()
+
+
+@pytest.mark.django_db
+def test_a_model_is_not_counted_anew_while_leases_lie_on_its_cards(life: Life) -> None:
+    document = json.loads(catalogue.GEOMETRY.read_text())
+    (entry,) = (each for each in document["models"] if each["name"] == PRO_5000.name)
+    counted = json.dumps({"models": [{**entry, "memory_grid": 12}]})
+    fleet(Rack("north-1", REGION, PRO_5000.name, nodes=1))
+    owner = home("Kestrel")
+    sold = Offering.objects.get(gpu_model=PRO_5000.name, profile="card", price_class="on_demand")
+    Offering.objects.filter(pk=sold.pk).update(state="published")
+    lease = life.lease(owner, sold)
+    with (
+        known_beside(counted),
+        pytest.raises(ImproperlyConfigured, match="in 12 units, and leases lie on such cards"),
+    ):
+        catalogue.load_gpu_models()
+    life.release(lease)
+    life.run(60)
+    with known_beside(counted):
+        assert catalogue.load_gpu_models() == 14
+        assert GpuModel.objects.get(name=PRO_5000.name).memory_grid == 12

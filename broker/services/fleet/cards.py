@@ -12,7 +12,7 @@ from django.db import connection
 from broker.domain.geometry import EMPTY, CardState
 from broker.domain.packing import Wares, wares
 from broker.domain.profiles import Profile
-from broker.domain.states import LeaseState, PriceClass
+from broker.domain.states import Isolation, LeaseState, PriceClass
 from broker.models import Health, NodeState, Offering
 from broker.services.catalogue import shape, spec_of
 from broker.services.fleet.uses import Card, Slice
@@ -134,7 +134,7 @@ def _put(card: Card, rows: Sequence[Sequence[Any]]) -> None:
     try:
         card.state = _state(card.model, tuple(row[1:5] for row in rows))
     except ValueError as error:
-        card.unreadable = str(error)
+        card.unreadable, card.state = str(error), _as_written(rows)
     card.slices = [
         Slice(
             start,
@@ -153,6 +153,14 @@ def _put(card: Card, rows: Sequence[Sequence[Any]]) -> None:
     ]
 
 
+def _as_written(rows: Sequence[Sequence[Any]]) -> CardState:
+    """Return what is taken by rows that cannot be right."""
+    mask = 0
+    for row in rows:
+        mask |= ((1 << row[3]) - 1) << row[2]
+    return CardState(mask, isolation=Isolation(rows[0][1]))
+
+
 @lru_cache(maxsize=16384)
 def _state(model: str, places: tuple[tuple[str, int, int, str], ...]) -> CardState:
     """Return what decides what still fits beside these: (isolation, start, size, profile).
@@ -160,7 +168,9 @@ def _state(model: str, places: tuple[tuple[str, int, int, str], ...]) -> CardSta
     Raises ValueError for what its model does not have there.
     """
     state = EMPTY
-    for isolation, start, _, profile in places:
+    for isolation, start, size, profile in places:
         its = shape(model, profile, isolation)
+        if size != its.memory:
+            raise ValueError(f"{profile} takes {its.memory} units, and {size} are held for it")
         state = state.with_held(its, its.placed_at(start))
     return state

@@ -4,13 +4,13 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
 from django.db import connection
 
 from broker.domain.geometry import CardState
-from broker.domain.profiles import Profile
 from broker.domain.states import Isolation, PriceClass
 from broker.models import Health, InventoryChange, NodeState
 from broker.services.catalogue import shape
@@ -42,6 +42,7 @@ SELECT a.gpu_id, a.lease_id, a.isolation, lower(a.placement), upper(a.placement)
  WHERE a.held_at < to_timestamp(%(until)s)
 """
 Outage = tuple[int, int, Use]
+Kind = tuple[bool, Isolation]  # whether a slice has the media engines, and its isolation
 
 
 class Held(NamedTuple):
@@ -124,25 +125,31 @@ def _held(cards: Sequence[Card], start: int, end: int) -> dict[str, list[Held]]:
     with connection.cursor() as cursor:
         cursor.execute(ENDED, {"since": start, "until": end})
         for gpu, lease, isolation, at, size, name, price_class, held_s, until, *sold in cursor.fetchall():
-            profile, since = shape(models[gpu], name, isolation), max(int(held_s), start)
+            kind, since = _kind(models[gpu], name, isolation), max(int(held_s), start)
             sold_s = max(0, min(until, sold[1]) - max(since, sold[0]))
-            found[gpu][lease, at, held_s] = _lying(profile, at, size, since, until, sold_s, price_class)
+            found[gpu][lease, at, held_s] = _lying(kind, at, size, since, until, sold_s, price_class)
     for card in cards:
         ended = found[card.id]
         for s in card.slices:
             if (which := (s.lease, s.start, s.held_s)) not in ended:
-                profile = shape(card.model, s.profile, card.state.isolation or "")
+                kind = _kind(card.model, s.profile, card.state.isolation or "")
                 since = min(max(int(s.held_s), start), end)
                 sold_s = 0 if s.sold_s is None else max(0, end - max(since, s.sold_s))
-                ended[which] = _lying(profile, s.start, s.size, since, end, sold_s, s.price_class)
+                ended[which] = _lying(kind, s.start, s.size, since, end, sold_s, s.price_class)
     return {gpu: list(lying.values()) for gpu, lying in found.items()}
 
 
-def _lying(
-    profile: Profile, at: int, size: int, since: int, until: int, sold_s: int, price_class: str
-) -> Held:
+@lru_cache(maxsize=4096)
+def _kind(model: str, profile: str, isolation: str) -> Kind:
+    try:
+        return shape(model, profile, isolation).media, Isolation(isolation)
+    except ValueError:  # no such profile: the card itself says that its books cannot be right
+        return False, Isolation(isolation)
+
+
+def _lying(kind: Kind, at: int, size: int, since: int, until: int, sold_s: int, price_class: str) -> Held:
     use = Use.SPOT if price_class == PriceClass.SPOT else Use.SOLD
-    return Held(((1 << size) - 1) << at, size, profile.media, profile.isolation, since, until, sold_s, use)
+    return Held(((1 << size) - 1) << at, size, *kind, since, until, sold_s, use)
 
 
 def _outages(moment: datetime, cards: Sequence[Card], end: int) -> dict[str, list[Outage]]:

@@ -173,13 +173,13 @@ def _drawn(pool: Pool, card: int) -> list[list[int]]:
 
 def clusters_to_plan(*, now: datetime) -> list[Hint]:
     """Return the clusters in which leases may be moved and somebody waits whom that could help, or a lease has ended
-    beside them since the last look; four times a day all of them.
+    beside them lately; four times a day all of them.
 
     A plan is only proposed: who accepts it is a person.
     """
     when: dict[str, bool | datetime] = {
         "anyway": now.timestamp() % WINDOW_S < SWEEP_S,
-        "lately": now - timedelta(seconds=SWEEP_S),
+        "lately": now - timedelta(seconds=2 * SWEEP_S),  # a look may come late
         "declined": now - timedelta(seconds=WINDOW_S),
     }
     with as_sweep(), connection.cursor() as cursor:

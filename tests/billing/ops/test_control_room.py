@@ -337,3 +337,25 @@ def test_the_trail_tells_prices_as_prices(kestrel: Home, operator: Client) -> No
     html = page(operator, "/ops/system/")
     told = " ".join(re.sub(r"<[^>]+>", "", html).split())
     assert "€2.80/h → €3.10/h · since 1 Dec 00:00" in told
+
+
+@pytest.mark.parametrize("profile", ["3g.40gb", "9g.90gb"], ids=["no such place", "no such profile"])
+def test_a_card_whose_books_cannot_be_right_is_shown_as_such_and_hides_no_page(
+    life: Life, kestrel: Home, operator: Client, profile: str
+) -> None:
+    lease = life.lease(kestrel, world.offering("1g.10gb"))
+    with as_tenant(kestrel.tenant.pk):
+        lease.allocations.update(profile=profile, placement=NumericRange(1, 5))
+    cut = Gpu.objects.exclude(pk=world.held(lease)[0].gpu_id).order_by("pk")[0]
+    Gpu.objects.filter(pk=cut.pk).update(
+        layout_policy="fixed", fixed_layout=[{"profile": "3g.40gb", "start": 1, "size": 4}]
+    )
+    life.run(600)
+    room = page(operator, "/ops/")
+    assert len(set(re.findall(r"The books of (.*?) cannot be right", room))) == 2
+    assert figure(room, "Sold now") == "12.5 %"  # 4 of 32 units, as they are written
+    assert "explained" in room
+    for gpu in (world.held(lease)[0].gpu, cut):
+        assert "Its books cannot be right" in page(operator, f"/ops/cards/{gpu.pk}/")
+        assert "Its books cannot be right" in page(operator, f"/ops/?card={gpu.pk}")
+    assert "cannot start at unit 1" in page(operator, "/ops/cards/")

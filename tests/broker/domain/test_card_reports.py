@@ -35,8 +35,11 @@ def loaded(report: CardReport, known: GpuModelSpec | None) -> dict[str, GpuModel
 def test_a_card_that_is_as_its_model_differs_in_nothing_and_changes_nothing(model: GpuModelSpec) -> None:
     report = told(model)
     assert known_as(report, MODELS) is model
-    assert list(differences(report, model)) == []
-    assert loaded(report, model)[model.name].profiles == model.profiles
+    assert list(differences(report, model)) == (
+        [] if model.pci else [f"{model.name} is not known under this id"]
+    )
+    made = loaded(report, model)[model.name]
+    assert made == replace(model, pci=made.pci, verified=model.cuttable)
 
 
 def test_a_model_whose_cuts_nobody_knew_is_cut_once_a_card_told_them() -> None:
@@ -48,11 +51,12 @@ def test_a_model_whose_cuts_nobody_knew_is_cut_once_a_card_told_them() -> None:
         ),
     )
     assert list(differences(report, PRO_5000)) == [
+        "RTX PRO 5000 Blackwell (48GB) is not known under this id",
         "1g.24gb lies at no unit, on the card at 0+6, 6+6",
         "2g.48gb lies at no unit, on the card at 0+12",
     ]
     model = loaded(report, PRO_5000)[PRO_5000.name]
-    assert known_as(report, MODELS) is PRO_5000  # by its name: no id of it is known
+    assert known_as(report, MODELS) is PRO_5000  # by its name and memory: no id of it is known
     assert (model.grid, model.cuttable, model.verified, model.pci) == (12, True, True, ("0xBEEF10DE",))
     assert [place.start for place in model.profile("1g.24gb", Isolation.HARDWARE).placements] == [0, 6]
     assert len(loaded(report, PRO_5000)) == 14
@@ -68,19 +72,33 @@ def test_a_card_of_no_known_model_becomes_one_of_its_own() -> None:
 
 
 def test_what_a_card_has_beside_is_added_and_what_it_lacks_is_only_said() -> None:
-    report = told(H100)
+    report = replace(told(H100), pci="0xBEEF10DE")
     more = SliceReport("5g.60gb", 5, 1, ((0, 6),))
     fewer = [replace(each, places=each.places[:1]) for each in report.slices if each.name != "7g.80gb"]
     report = replace(report, slices=(*fewer, more))
-    assert set(differences(report, H100)) >= {
-        "H100-80GB is counted in 8 units, the card in 6",
+    assert known_as(report, MODELS) is H100
+    assert set(differences(report, H100)) == {
+        "H100-80GB is not known under this id",
         "H100-80GB has no 5g.60gb, the card has it at 0",
+        "1g.10gb lies at 0+1, 1+1, 2+1, 3+1, 4+1, 5+1, 6+1, on the card at 0+1",
+        "1g.10gb+me lies at 0+1, 1+1, 2+1, 3+1, 4+1, 5+1, 6+1, on the card at 0+1",
+        "1g.20gb lies at 0+2, 2+2, 4+2, 6+2, on the card at 0+2",
+        "2g.20gb lies at 0+2, 2+2, 4+2, on the card at 0+2",
         "3g.40gb lies at 0+4, 4+4, on the card at 0+4",
         "the card has no 7g.80gb",
     }
     model = loaded(report, H100)[H100.name]
     assert {*H100.profiles} < {*model.profiles}
     assert model.profile("5g.60gb", Isolation.HARDWARE).memory == 6
+    assert set(model.pci) == {*H100.pci, "0xBEEF10DE"}
+
+
+def test_places_that_nobody_has_seen_stay_assumed() -> None:
+    (h200,) = (m for m in MODELS if m.name == "H200-141GB")
+    assert not h200.verified
+    assert entry(told(h200), h200)["placements_verified"]
+    fewer = replace(told(h200), slices=told(h200).slices[1:])
+    assert not entry(fewer, h200)["placements_verified"]
 
 
 def test_other_counts_are_told_and_places_of_two_sizes_are_no_profile() -> None:
@@ -93,3 +111,6 @@ def test_other_counts_are_told_and_places_of_two_sizes_are_no_profile() -> None:
     torn = replace(report.slices[0], places=((0, 1), (1, 2)))
     with pytest.raises(ValueError, match=r"1g.10gb has places of \[1, 2\] units"):
         entry(replace(report, slices=(torn,)), H100)
+    coarse = replace(report.slices[0], places=((0, 2), (2, 2)))
+    with pytest.raises(ValueError, match=r"1g.10gb lies on 2 units, on other cards of its model on 1"):
+        entry(replace(report, slices=(coarse,)), H100)

@@ -109,9 +109,10 @@ def test_a_file_whose_limits_a_mask_cannot_express_is_refused() -> None:
         load_models(edited(0, profiles=tight))
 
 
-def test_placements_that_cross_each_other_are_not_counted_as_side_by_side() -> None:
-    crossing = [{"name": "2g.12gb", "compute": 2, "memory": 2, "max": 2, "starts": [0, 1, 2]}]
-    assert load_models(edited(0, profiles=crossing))[0].cuttable
+def test_a_file_in_which_places_of_one_profile_lie_on_each_other_is_refused() -> None:
+    crossing = [{"name": "2g.12gb", "compute": 2, "memory": 2, "max": 2, "starts": [0, 2, 1]}]
+    with pytest.raises(ValueError, match=r"A30-24GB: 2g.12gb of 2 units overlaps itself at units 0 and 1"):
+        load_models(edited(0, profiles=crossing))
 
 
 @pytest.mark.parametrize("starts", [[0, 0], [-1, 0]])
@@ -135,31 +136,46 @@ def overriding(model: int, **changes: object) -> str:
 def test_an_override_adds_models_profiles_and_places_and_leaves_the_others() -> None:
     new = overriding(0, name="Z900", aliases=[], pci=["0xBEEF10DE"])
     assert [m.name for m in load_models(DOCUMENT, new)] == [*(m.name for m in MODELS), "Z900"]
-    assert load_models(DOCUMENT, overriding(3)) == MODELS
-    profiles = json.loads(DOCUMENT)["models"][3]["profiles"]
+    h100 = MODELS.index(H100)
+    assert load_models(DOCUMENT, overriding(h100)) == MODELS
+    profiles = json.loads(DOCUMENT)["models"][h100]["profiles"]
     wider = {"name": "5g.60gb", "compute": 5, "memory": 6, "max": 1, "starts": [0]}
     (model,) = (
-        m for m in load_models(DOCUMENT, overriding(3, profiles=[*profiles, wider])) if m.name == H100.name
+        m for m in load_models(DOCUMENT, overriding(h100, profiles=[*profiles, wider])) if m.name == H100.name
     )
     assert {*model.profiles} - {*H100.profiles} == {model.profile("5g.60gb", Isolation.HARDWARE)}
 
 
-def test_an_override_takes_nothing_away() -> None:
-    profiles = json.loads(DOCUMENT)["models"][3]["profiles"]
-    with pytest.raises(
-        ValueError, match=r"takes 7g.80gb at unit 0 away from H100-80GB, where leases may lie"
-    ):
-        load_models(DOCUMENT, overriding(3, profiles=profiles[:-1]))
+def test_an_override_takes_nothing_away_and_makes_nothing_another_thing() -> None:
+    def refused(model: int, **changes: object) -> str:
+        with pytest.raises(ValueError, match="override") as refusal:
+            load_models(DOCUMENT, overriding(model, **changes))
+        return str(refusal.value)
+
+    h100, pro_5000 = MODELS.index(H100), MODELS.index(PRO_5000)
+    profiles = json.loads(DOCUMENT)["models"][h100]["profiles"]
+    assert "takes away from H100-80GB, where leases may lie: 7g.80gb; name" in refused(
+        h100, profiles=profiles[:-1]
+    )
     fewer = [{**profiles[0], "starts": [0, 1, 2]}, *profiles[1:]]
-    with pytest.raises(ValueError, match=r"takes 1g.10gb at unit 3 away"):
-        load_models(DOCUMENT, overriding(3, profiles=fewer))
-    with pytest.raises(ValueError, match="cannot make it 16 and 7"):
-        load_models(DOCUMENT, overriding(3, memory_grid=16))
+    assert ": 1g.10gb at unit 3, 1g.10gb at unit 4, 1g.10gb at unit 5, 1g.10gb at unit 6;" in refused(
+        h100, profiles=fewer
+    )
+    assert ": 1g.10gb;" in refused(h100, profiles=[{**profiles[0], "compute": 2}, *profiles[1:]])
+    assert ": 0x233010DE" in refused(h100, pci=[])
+    assert "cannot make it 16, 7 and 80" in refused(h100, memory_grid=16)
+    assert "cannot make it 8, 7 and 96" in refused(h100, memory_gb=96)
+    assert ": 1g.24gb, 2g.48gb;" in refused(pro_5000, profiles=[])
+    assert PRO_5000.name in {m.name for m in load_models(DOCUMENT, overriding(pro_5000, memory_grid=12))}
 
 
 def test_one_card_is_never_two_models() -> None:
     with pytest.raises(ValueError, match="'a30' names both A30-24GB and Z900"):
         load_models(DOCUMENT, overriding(0, name="Z900", pci=[]))
+    rows = json.dumps(
+        {"models": [*json.loads(DOCUMENT)["models"], *json.loads(overriding(0, name="Z900"))["models"]]}
+    )
+    assert len(load_models(rows)) == 15  # what was known once may stand beside what is known now
 
 
 @pytest.mark.parametrize(

@@ -122,10 +122,21 @@ def test_a_card_whose_books_cannot_be_right_is_named_with_what_is_wrong(life: Li
         lease.allocations.update(profile="3g.40gb", placement=Range(1, 5))
     (place,) = world.held(lease)
     (need,) = look(life)
+    with as_staff():
+        (card,) = (each for each in cards.load() if each.slices)
+    assert [(run.start, run.size) for run in card.runs] == [(0, 1), (1, 4), (5, 3)]
     assert (need.kind, need.subject, need.urgent) == (Kind.CARD, place.gpu_id, True)
     assert need.why == (
         "3g.40gb cannot start at unit 1; it may start at 0, 4; nothing new is placed on it; one lease still on it"
     )
+
+
+def test_a_place_of_another_size_than_its_profile_is_no_place(life: Life, kestrel: Home) -> None:
+    lease = life.lease(kestrel, world.offering("1g.10gb"))
+    with as_tenant(kestrel.tenant.pk):
+        lease.allocations.update(placement=Range(0, 2))
+    (need,) = look(life)
+    assert need.why.startswith("1g.10gb takes 1 units, and 2 are held for it; nothing new")
 
 
 def test_a_card_whose_cut_its_model_does_not_have_is_named_and_all_pages_still_load(

@@ -282,7 +282,7 @@ def test_clusters_are_planned_by_themselves_where_somebody_waits_and_others_may_
 
     small = a_card_on_each_of_two_nodes(life, kestrel)
     here = Cluster.objects.get().pk
-    life.run(proposing.SWEEP_S)
+    life.run(2 * proposing.SWEEP_S)
     assert planned() == []
     assert planned(hours=3) == [here]  # at noon, whoever waits
     waits = in_vain(life, swift)
@@ -309,7 +309,7 @@ def test_a_card_that_could_be_whole_again_is_planned_when_a_lease_beside_has_end
     plan = proposed(life)
     assert (plan.room_for, plan.gain_milli) == ("", 1000)
     deciding.decline(plan, why="not today", actor=OPERATOR, now=life.now)
-    life.run(proposing.SWEEP_S)
+    life.run(2 * proposing.SWEEP_S)
     one_more_comes_and_goes()
     assert planned() == []  # it would be the same again
     monkeypatch.setattr(proposing, "WINDOW_S", 1800)

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import ClassVar
 
 from broker.domain.gpu_models import GpuModelSpec
+from broker.domain.likeness import model_like
 from broker.domain.published import narrowed
 from broker.domain.states import Isolation
 from broker.provisioners.kubernetes import labels, names
@@ -80,10 +81,10 @@ class DraDriver:
         cards, problems, slices = [], [], _by_card(devices)
         for index, device in enumerate(_whole_cards(devices)):
             product = text(device, "productName").removeprefix("NVIDIA ").replace(" ", "-")
-            model = gfd.model_like(product, _mebibytes(device), self.models)
+            model = model_like(product, _mebibytes(device), self.models)
             if model is None:
                 problems.append(
-                    f"the card {device.name} is a {product}, no model we know; add it to the file"
+                    f"the card {device.name} is a {product}, no model we know: manage.py read_cards tells it"
                 )
                 continue
             uuid = text(device, "uuid")
@@ -129,7 +130,7 @@ def unpublished(slices: Sequence[ResourceSlice], models: Sequence[GpuModelSpec])
     for each in slices:
         for device in _whole_cards(each.spec.devices) if each.spec.driver == DRIVER else ():
             product = text(device, "productName").removeprefix("NVIDIA ").replace(" ", "-")
-            model = gfd.model_like(product, _mebibytes(device), models)
+            model = model_like(product, _mebibytes(device), models)
             if model and (cuts := published.get(text(device, "uuid"))):
                 sold = {profile.name for profile in model.sold_as(Isolation.HARDWARE)}
                 lacking[each.spec.node_name] |= sold - cuts

@@ -7,6 +7,7 @@ from typing import ClassVar
 import msgspec
 
 from broker.domain.gpu_models import GpuModelSpec
+from broker.domain.likeness import model_like
 from broker.domain.states import Isolation
 from broker.provisioners.kubernetes.drivers import gfd
 from broker.provisioners.kubernetes.drivers.base import Unfit, Wants
@@ -72,9 +73,11 @@ class HamiDriver:
         cards, problems = [], []
         for index, card in enumerate(found):
             product = card.type.removeprefix("NVIDIA-").removeprefix("NVIDIA ").replace(" ", "-")
-            model = gfd.model_like(product, card.devmem, self.models)
+            model = model_like(product, card.devmem, self.models)
             if model is None:
-                problems.append(f"the card {card.id} is a {product}, no model we know; add it to the file")
+                problems.append(
+                    f"the card {card.id} is a {product}, no model we know: manage.py read_cards tells it"
+                )
                 continue
             below = "" if card.numa is None else str(card.numa)
             cards.append(CardFound(index, card.id, model.name, Isolation.SOFT, (), card.health, numa=below))
