@@ -20,7 +20,7 @@ from broker.api.offerings import WHAT_IT_IS
 from broker.api.serializers import Whole
 from broker.domain.states import Isolation, PriceClass
 from broker.models import Offering, OfferingState
-from broker.services import capacity
+from broker.services.leases import openings
 from tenants.api.filters import Filter
 from tenants.api.operators import AllTenants, whole
 from tenants.services import walls
@@ -126,7 +126,7 @@ class OpsOfferings(AllTenants):
     def _look(self, page: list[Offering]) -> None:
         ids, currency = [offering.pk for offering in page], settings.CURRENCY
         self.known = {
-            "free": capacity.availability(o for o in page if o.state == OfferingState.PUBLISHED),
+            "free": openings.count((o for o in page if o.state == OfferingState.PUBLISHED), now=self.now),
             "now": prices.at(self.now, currency=currency, offerings=ids),
             "next": prices.upcoming(self.now, currency=currency, offerings=ids),
         }

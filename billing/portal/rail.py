@@ -16,8 +16,8 @@ from billing.services.prices import NoPrice
 from billing.services.quotes import offer_for
 from billing.services.sealing import Offer
 from broker.models import Lease
-from broker.services import capacity
 from broker.services.catalogue import profile_of
+from broker.services.leases import openings
 from broker.services.leases import request as asking
 from broker.services.leases.request import Wanted
 from broker.services.leases.standing import starts
@@ -104,8 +104,9 @@ def quote(request: PageRequest, each: Sold, wanted: Wanted) -> Quote:
     seating = None
     if possible:
         home = mounting.home_of(wanted.volume)
-        seating = capacity.preview(
+        seating = openings.preview(
             offering,
+            now=request.now,
             quantity=wanted.quantity,
             same_node=wanted.same_node or bool(wanted.topology),
             topology=wanted.topology,

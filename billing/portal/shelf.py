@@ -9,8 +9,8 @@ from billing.services import prices
 from billing.services.prices import Price
 from broker.domain.states import PriceClass
 from broker.models import Offering
-from broker.services import capacity
 from broker.services.catalogue import profile_of, short_name, spec_of
+from broker.services.leases import openings
 
 SPOT, ON_DEMAND = PriceClass.SPOT.value, PriceClass.ON_DEMAND.value
 Shape = tuple[str, str, str, str]
@@ -104,10 +104,10 @@ class Item:
 
 
 def sold(request: PageRequest) -> list[Sold]:
-    """Return every published offering; four queries however many there are."""
+    """Return every published offering; five queries however many there are."""
     offerings = list(Offering.objects.published().select_related("gpu_model"))
     price = prices.at(request.now, currency=request.tenant.currency)
-    free = capacity.availability(offerings)
+    free = openings.count(offerings, now=request.now)
     return [Sold(o, price.get(o.pk), free[o.pk]) for o in offerings]
 
 

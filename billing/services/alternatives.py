@@ -9,7 +9,7 @@ from billing.services import prices
 from billing.services.prices import Price
 from broker.domain.states import PriceClass
 from broker.models import Lease, Offering
-from broker.services import capacity
+from broker.services.leases import openings
 from broker.services.volumes import mounting
 
 
@@ -33,7 +33,7 @@ def instead(lease: Lease, *, currency: str, cost: int, now: datetime) -> tuple[A
     ]
     known = prices.at(now, currency=currency, offerings=[o.pk for o in (*others, asked)])
     home = mounting.home_of(lease.volume_id)
-    free = capacity.availability((o for o in others if o.pk in known), cluster=home)
+    free = openings.count((o for o in others if o.pk in known), now=now, cluster=home)
     buyable = [o for o in others if free.get(o.pk, 0) >= lease.quantity]
 
     def price(offering: Offering) -> int:

@@ -14,6 +14,7 @@ from billing.services.sealing import Offer
 from broker.domain.placement.seats import Seat
 from broker.models import Lease, Offering
 from broker.services import capacity, gates
+from broker.services.leases import openings
 from broker.services.leases.request import Wanted, build
 from broker.services.placement.cards import Card
 from broker.services.volumes import mounting
@@ -68,8 +69,9 @@ def quote(wanted: Wanted, *, project: Project, actor: Actor, now: datetime) -> A
     price = prices.at(now, currency=currency, offerings=[offering.pk]).get(offering.pk)
     refusal = _judged(lease, now)
     home = mounting.home_of(lease.volume_id)
-    seating = capacity.preview(
+    seating = openings.preview(
         offering,
+        now=now,
         quantity=lease.quantity,
         same_node=lease.same_node,
         topology=lease.topology,

@@ -13,7 +13,7 @@ from rest_framework.response import Response
 
 from broker.domain.states import Isolation, PriceClass
 from broker.models import GpuModel, Offering, OfferingState
-from broker.services import capacity
+from broker.services.leases import openings
 from tenants.api.filters import Filter
 from tenants.api.views import TenantViewSet
 from tenants.models import Project, QuotaKind
@@ -106,7 +106,7 @@ class Offerings(ListModelMixin, RetrieveModelMixin, TenantViewSet):
             return found
         if asked != "true":
             raise ValidationError({"free_now": "Is true, or left out."})
-        free = capacity.availability(found)
+        free = openings.count(found, now=self.now)
         return found.filter(pk__in=[pk for pk, count in free.items() if count])
 
     def get_serializer_context(self) -> dict[str, Any]:
@@ -130,7 +130,7 @@ class Offerings(ListModelMixin, RetrieveModelMixin, TenantViewSet):
         return Response(self.free[offering.pk])
 
     def _availability(self, offerings: list[Offering]) -> dict[str, dict[str, Any]]:
-        free, room = capacity.availability(offerings), self._room()
+        free, room = openings.count(offerings, now=self.now), self._room()
         return {
             o.pk: {
                 "free_now": free[o.pk],

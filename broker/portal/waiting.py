@@ -11,7 +11,7 @@ from broker.portal.operations import OpsRequest, Step, ask, page
 from broker.services.fleet import history
 from broker.services.fleet import queue as line
 from broker.services.leases import evicting
-from broker.services.leases.serving import PATIENCE
+from broker.services.leases.precedence import PATIENCE
 from tenants.portal.acts import ops_call
 from tenants.services.refusals import Missing
 from tenants.services.walls import as_staff

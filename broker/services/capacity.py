@@ -1,7 +1,10 @@
-"""What is free: availability per offering, a preview of one placement, and what could ever be placed."""
+"""What one could have now: availability per offering, a preview of one placement, and what could ever be placed.
+
+Cards that are kept for those who have waited too long are told in by the caller (`leases.precedence.kept_in`).
+"""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from broker.domain.geometry import EMPTY
 from broker.domain.packing import most_of
@@ -10,23 +13,35 @@ from broker.domain.profiles import Profile, ProfileKind
 from broker.domain.states import Isolation
 from broker.models import Offering
 from broker.services.catalogue import profile_of
-from broker.services.placement.cards import Card
+from broker.services.placement.cards import Card, Pool
 from broker.services.placement.engine import up_to_date
 from broker.services.placement.seating import Seating, Wish, drawn, how_many, own_places, pool_of, seat
 from broker.services.placement.stock import WALLED
 
+# By pool the cards that are kept for others, and None where nobody who comes now is placed at all.
+KeptCards = Mapping[Pool, frozenset[str] | None]
+NOTHING: KeptCards = {}
 __all__ = ["Card", "Seating", "availability", "could_ever_fit", "pool_of", "preview", "when_empty"]
 
 
 def preview(
-    offering: Offering, *, quantity: int = 1, same_node: bool = False, topology: str = "", cluster: str = ""
+    offering: Offering,
+    *,
+    quantity: int = 1,
+    same_node: bool = False,
+    topology: str = "",
+    cluster: str = "",
+    kept: KeptCards = NOTHING,
 ) -> Seating | None:
     """Say where a request would go now, without taking anything. Must run inside the tenant's wall.
 
-    `cluster` is the only one it may go to: where its volume lies.
+    `cluster` is the only one it may go to: where its volume lies. `kept` are cards that it may not have.
     """
+    without = kept.get(pool_of(offering), frozenset())
+    if without is None:
+        return None
     with up_to_date() as stock:
-        seating = seat(Wish(offering, quantity, same_node, topology, cluster), stock)
+        seating = seat(Wish(offering, quantity, same_node, topology, cluster, not_at=without), stock)
     return drawn(seating) if seating else None
 
 
@@ -69,13 +84,22 @@ def when_empty(card: Card, profile: Profile, *, as_cut_now: bool) -> int:
     return most_of(profile, EMPTY, card.cut if stays else card.publishes)
 
 
-def availability(offerings: Iterable[Offering], *, cluster: str = "") -> dict[str, int]:
+def availability(
+    offerings: Iterable[Offering], *, cluster: str = "", kept: KeptCards = NOTHING
+) -> dict[str, int]:
     """Return exactly how many of each offering could be placed now, each counted alone.
 
-    `cluster` counts those of that one alone, by its name.
+    `cluster` counts those of that one alone, by its name. `kept` are cards that are not counted.
     """
     asked = list(offerings)
     unwalled = [o for o in asked if Isolation(o.isolation) not in WALLED]
     with up_to_date() as stock:
         mine = own_places(Isolation(unwalled[0].isolation)) if unwalled else {}
-        return {o.pk: how_many(o, stock, mine=mine, cluster=cluster) for o in asked}
+        found = {}
+        for each in asked:
+            without = kept.get(pool_of(each), frozenset())
+            held_back = without is None
+            found[each.pk] = (
+                0 if held_back else how_many(each, stock, mine=mine, cluster=cluster, without=without or ())
+            )
+        return found

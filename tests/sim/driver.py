@@ -18,8 +18,8 @@ from broker.models import Gpu, Health, Lease, Node, NodeState, SimulatedPod
 from broker.services import capacity, clusters, inventory, reconcile
 from broker.services.inventory import Rack
 from broker.services.leases import ending, growing, ticks
+from broker.services.leases.precedence import PATIENCE
 from broker.services.leases.request import Wanted, request
-from broker.services.leases.serving import PATIENCE
 from ports import clock, doorbell, ids
 from ports.chance import Chance
 from ports.clock import SetClock

@@ -18,7 +18,8 @@ from billing.services import gaps, prices, repricing
 from billing.services.repricing import Preview
 from broker.models import Lease, Offering, OfferingState
 from broker.portal.operations import OpsRequest, Step, ask, page
-from broker.services import capacity, catalogue, offerings
+from broker.services import catalogue, offerings
+from broker.services.leases import openings
 from tenants.portal.acts import MOST, ops_call
 from tenants.portal.refused import because
 from tenants.services.refusals import Invalid, Missing, Refused
@@ -42,7 +43,7 @@ def table(request: OpsRequest) -> HttpResponse:
     upcoming = prices.upcoming(request.now, currency=settings.CURRENCY)
     live = _live()
     known = prices.at(request.now, currency=settings.CURRENCY)
-    free = capacity.availability([row for row in found if row.state == OfferingState.PUBLISHED])
+    free = openings.count((row for row in found if row.state == OfferingState.PUBLISHED), now=request.now)
     told = {
         "rows": [
             {

@@ -10,8 +10,8 @@ from billing.services.showcase.people import Cast
 from broker.domain.states import LeaseState, PriceClass
 from broker.models import Lease, Offering
 from broker.services import reconcile
+from broker.services.leases.precedence import PATIENCE
 from broker.services.leases.request import Wanted, request
-from broker.services.leases.serving import PATIENCE
 from ports import doorbell
 from ports.chance import Chance
 from tenants.models import Project

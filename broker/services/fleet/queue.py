@@ -8,7 +8,7 @@ from django.db.models import Q
 from django.db.models.functions import Coalesce
 
 from broker.models import Lease
-from broker.services.leases.serving import PATIENCE
+from broker.services.leases.precedence import PATIENCE
 
 PAGE = 100
 

@@ -13,7 +13,7 @@ from broker.domain.placement.moving import Step
 from broker.domain.placement.topology import ASKED
 from broker.domain.states import LeaseState
 from broker.models import Lease, MovePlan, Offering, Volume
-from broker.services.leases.serving import Shape, Waiting, waiting
+from broker.services.leases.precedence import Shape, Waiting, waiting
 from broker.services.moving.pools import Pool
 from broker.services.placement.seating import NEAR
 from tenants.services.walls import as_staff, as_sweep

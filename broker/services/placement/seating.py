@@ -120,10 +120,17 @@ def _together(stock: Stock, index: Index, profile: Profile, wish: Wish) -> tuple
     )
 
 
-def how_many(offering: Offering, stock: Stock, *, mine: Mapping[str, int], cluster: str = "") -> int:
-    """Return exactly how many of an offering could be placed now."""
+def how_many(
+    offering: Offering,
+    stock: Stock,
+    *,
+    mine: Mapping[str, int],
+    cluster: str = "",
+    without: Collection[str] = (),
+) -> int:
+    """Return exactly how many of an offering could be placed now, on other cards than some."""
     index = stock.index(pool_of(offering), Isolation(offering.isolation), cluster)
-    with index.changed(without=(), along=stock.shared_only_with(index, mine)):
+    with index.changed(without=without, along=stock.shared_only_with(index, mine)):
         return index.best.how_many_fit(profile_of(offering))
 
 

@@ -11,7 +11,7 @@ from broker.services import inventory
 from broker.services.fleet import cards, history, needs, queue
 from broker.services.fleet.needs import Kind, Need
 from broker.services.fleet.uses import Use
-from broker.services.leases.serving import PATIENCE
+from broker.services.leases.precedence import PATIENCE
 from tenants.services.walls import as_staff, as_tenant
 from tests import world
 from tests.world import OPERATOR, Home, Life

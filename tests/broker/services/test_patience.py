@@ -9,9 +9,9 @@ from django.db import DataError
 from broker.models import Allocation, Gpu, Health, Lease
 from broker.services import inventory
 from broker.services.inventory import Rack
-from broker.services.leases import bursts, placing, reserving, serving
-from broker.services.leases.serving import PATIENCE
-from tenants.services.walls import as_sweep
+from broker.services.leases import bursts, openings, placing, reserving, serving
+from broker.services.leases.precedence import PATIENCE
+from tenants.services.walls import as_sweep, as_tenant
 from tests.world import MODEL, OPERATOR, REGION, Home, Life, cards, fleet, fresh, held, home, offering
 
 POOL = (MODEL, REGION)
@@ -97,6 +97,31 @@ def test_the_node_that_is_free_first_is_kept_for_a_gang_and_others_go_elsewhere(
     assert fresh(short).state == "released"
     assert nodes_of(gang) == free_first
     assert fresh(gang).state == "active"
+
+
+def told(what: str, owner: Home, life: Life) -> tuple[int, bool]:
+    """How many one is told to be free, and whether a quote says now."""
+    with as_tenant(owner.tenant.pk):
+        free = openings.count([offering(what)], now=life.now)
+        return free[offering(what).pk], openings.preview(offering(what), now=life.now) is not None
+
+
+def test_what_is_kept_for_others_is_not_told_to_be_free(
+    life: Life, two_nodes: tuple[Home, Lease, Lease], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kestrel, swift = two_nodes[0], home("Swift")
+    assert told("1g.10gb", swift, life) == (14, True)
+    waits_too_long(life, kestrel)
+    with monkeypatch.context() as crowded:
+        crowded.setattr(reserving, "MOST", 0)  # then all who are younger wait
+        assert told("1g.10gb", swift, life) == (0, False)
+    free, now = told("1g.10gb", swift, life)
+    assert (free, now) == (7, True)
+    asked = [life.ask(swift, offering("1g.10gb")) for _ in range(free + 1)]
+    assert told("1g.10gb", swift, life) == (free, True)  # nobody has looked at them yet
+    life.run()
+    assert [fresh(each).state for each in asked].count("queued") == 1
+    assert told("1g.10gb", swift, life) == (0, False)
 
 
 def test_of_two_alike_the_older_one_keeps_cards_for_both(

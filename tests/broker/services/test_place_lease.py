@@ -11,7 +11,7 @@ from broker.models import Cluster, Gpu, Health, LayoutPolicy, Lease, Node, NodeS
 from broker.services import capacity, reconcile
 from broker.services.inventory import Rack
 from broker.services.leases import placing, serving
-from broker.services.leases.serving import PATIENCE
+from broker.services.leases.precedence import PATIENCE
 from broker.services.placement.engine import Keeper, up_to_date
 from broker.services.placement.seating import Wish
 from tenants.services.walls import as_tenant

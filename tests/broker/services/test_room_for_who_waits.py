@@ -8,7 +8,9 @@ import pytest
 from broker.domain.moves import PlanState
 from broker.domain.states import LeaseState
 from broker.models import Cluster, Gpu, Lease, Move, MovePlan, Volume
+from broker.services import capacity
 from broker.services.inventory import Rack
+from broker.services.leases import openings
 from broker.services.moving import choosing, deciding, proposing
 from broker.services.moving.deciding import NotNow
 from tenants.services.walls import as_tenant
@@ -108,7 +110,13 @@ def test_nobody_younger_takes_what_becomes_free_for_who_waited_before(
     life.go(NOTICE_S - 5)
     while "1:done" not in story(plan):
         life.run(1)
-    younger = life.ask(home("Merlin"), offering(CARD))
+    merlin = home("Merlin")
+    with as_tenant(merlin.tenant.pk):
+        assert capacity.availability([offering(CARD)]) == {offering(CARD).pk: 2}
+        assert openings.count([offering(CARD)], now=life.now) == {
+            offering(CARD).pk: 0
+        }  # they are for the gang
+    younger = life.ask(merlin, offering(CARD))
     life.run(1)
     assert fresh(younger).waits_for == (
         f"Waits behind an older request for 3 × {gang.offering.label}, for which others are being moved out of the"
