@@ -142,7 +142,7 @@ def come_to_rest(world: World, witness: checks.Witness) -> list[str]:
         disasters.operator_looks(world)
         nobody_holds(world)
         for lease in world.leases("queued", "provisioning", "active", "stopping", "stopped"):
-            world.life.release(lease)
+            world.people.release(lease)
         world.turn()
         under_way = LayoutChange.objects.under_way().exists()
         alive = [each for each in world.leases() if each.state != "released"]

@@ -36,7 +36,7 @@ def asks_for_a_batch(world: World) -> None:
 
 def ends(world: World) -> None:
     if there := world.leases("queued", "provisioning", "active", "stopping"):
-        world.life.release(world.chance.choice(there))
+        world.people.release(world.chance.choice(there))
 
 
 def passes(world: World) -> None:

@@ -45,7 +45,7 @@ def asks_for_a_home(world: World) -> None:
     if free and (count >= MOST_VOLUMES or world.chance.random() < 0.7):
         volume = world.chance.choice(free)
     elif count < MOST_VOLUMES:
-        volume = world.life.volume(owner, f"home-{world.numbers}", size_gib=SIZE_GIB)
+        volume = world.people.volume(owner, f"home-{world.numbers}", size_gib=SIZE_GIB)
         world.numbers += 1
     else:
         return
@@ -62,7 +62,7 @@ def stops(world: World) -> None:
     if active := [lease for lease in world.leases("active") if lease.volume_id]:
         lease = world.chance.choice(active)
         with suppress(Refused):  # its time is up this very moment
-            world.life.stop(lease, home_of(world, lease))
+            world.people.stop(lease, home_of(world, lease))
 
 
 def starts(world: World) -> None:
@@ -72,7 +72,7 @@ def starts(world: World) -> None:
 
 def releases_a_stopped(world: World) -> None:
     if stopped := world.leases("stopped"):
-        world.life.release(world.chance.choice(stopped))
+        world.people.release(world.chance.choice(stopped))
 
 
 def deletes_a_volume(world: World) -> None:
@@ -116,10 +116,10 @@ def is_lost_between_stop_and_start(world: World) -> None:
 
 def _start(world: World, lease: Lease) -> None:
     try:
-        world.life.start(lease, home_of(world, lease))
+        world.people.start(lease, home_of(world, lease))
     except Refused as refused:
         if refused.code == "time-spent":
-            world.life.release(lease)
+            world.people.release(lease)
         else:
             world.refused += 1
 

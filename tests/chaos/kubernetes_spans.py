@@ -37,9 +37,8 @@ BELIEVED_S = PROOF_S + LOOK_S + RETRY_AFTER_S
 HEARD_AGAIN_S = LOOK_S  # until who could not be heard was asked again
 UNEXPLAINED = ("lost", "charged_between_pods")
 FREE = ("starting", "going", "silent", "between_pods")
-# The ledger knows whole seconds, and an end is written a moment after the clock was read: a row may be waited for
-# that another looks at, and a commit takes its time.
-TOLD_WITHIN_S = 1.0 + 1.0
+# The ledger and a pod's status know whole seconds, and an end is written a moment after the clock was read.
+TOLD_WITHIN_S = 1.0 + 0.5
 
 
 class Piece(NamedTuple):

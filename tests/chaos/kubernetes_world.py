@@ -189,9 +189,15 @@ class World:
     def ask(self, image: str, profile: str, *, owner: Home | None = None, **wanted: Any) -> None:
         """Let somebody ask for a lease; what quotas refuse is counted."""
         try:
-            self.life.ask(owner or self.some_home(), self.offerings[profile], image=image, **wanted)
+            self.people.ask(owner or self.some_home(), self.offerings[profile], image=image, **wanted)
         except Refused:
             self.refused += 1
+
+    @property
+    def people(self) -> Life:
+        """What people do: now, and not when the last task began, which may be seconds ago."""
+        self._now()
+        return self.life
 
     def some_home(self) -> Home:
         return self.chance.choice(self.homes)
