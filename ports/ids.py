@@ -35,8 +35,8 @@ def _ulid() -> str:
     with _lock:
         if _last >> 80 == moment:
             _last += 1 + secrets.randbits(STEP)
-        else:
-            _last = (moment << 80) | secrets.randbits(80)
+        else:  # half of a millisecond's numbers are left for those to come: 32,000 of them at least
+            _last = (moment << 80) | secrets.randbits(79)
         return _encode(_last, BODY)
 
 

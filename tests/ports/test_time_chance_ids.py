@@ -82,6 +82,15 @@ def test_ids_of_one_millisecond_sort_as_they_were_made(monkeypatch: pytest.Monke
     assert made == sorted(set(made))
 
 
+def test_the_highest_number_there_is_leaves_room_for_the_next_of_its_millisecond(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(clock, "milliseconds", lambda: 1_750_000_000_000)
+    monkeypatch.setattr(ids.secrets, "randbits", lambda bits: (1 << bits) - 1)
+    made = [ids.new("evt") for _ in range(1_000)]
+    assert made == sorted(set(made))
+
+
 def test_counted_ids_repeat_for_the_same_seed() -> None:
     def some(seed: str) -> list[str]:
         with ids.counted(seed):
