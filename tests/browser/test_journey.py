@@ -140,6 +140,8 @@ def test_the_catalogue_counts_anew_while_one_looks(portal: Portal, chromium: Bro
         assert page.evaluate("document.activeElement.id") == here
         other.get_by_role("button", name="Release", exact=True).click()
         other.get_by_role("button", name=re.compile("Release|Leave")).last.click()
+        # A browser that is closed in the middle of a navigation may never say that it is.
+        other.wait_for_url(re.compile(r"/leases/[^/]+/$"))
 
 
 def test_costs_grow_while_one_looks(portal: Portal, chromium: Browser) -> None:
