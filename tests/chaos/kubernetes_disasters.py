@@ -5,7 +5,17 @@ from contextlib import suppress
 from datetime import timedelta
 
 from broker.domain.repartition import BLIND, Step
-from broker.models import Allocation, Cluster, ClusterWatch, Gpu, LayoutChange, LayoutStep, NodeState, Orphan
+from broker.models import (
+    Allocation,
+    Cluster,
+    ClusterWatch,
+    Gpu,
+    LayoutChange,
+    LayoutStep,
+    NodeState,
+    Orphan,
+    Transition,
+)
 from broker.models.layouts import layout_of
 from broker.provisioners.kubernetes import names
 from broker.services import freezing, orphans
@@ -86,7 +96,9 @@ def is_restored(world: World) -> None:
         world.wonder(f"nobody noticed that version {version} is older than {reached}")
     for lease in world.leases():
         if lease.pk in ran and lease.end_reason == "device_lost":
-            world.wonder(f"{lease.pk} was taken for lost because an old state does not know it")
+            with as_sweep():
+                why = Transition.objects.filter(lease=lease.pk, after="releasing").latest("seq").cause
+            world.wonder(f"{lease.pk} was taken for lost because an old state does not know it: {why}")
     operator_looks(world)
     world.speaks()
 
