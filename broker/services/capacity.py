@@ -98,8 +98,7 @@ def availability(
         found = {}
         for each in asked:
             without = kept.get(pool_of(each), frozenset())
-            held_back = without is None
             found[each.pk] = (
-                0 if held_back else how_many(each, stock, mine=mine, cluster=cluster, without=without or ())
+                0 if without is None else how_many(each, stock, mine=mine, cluster=cluster, without=without)
             )
         return found

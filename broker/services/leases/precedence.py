@@ -76,9 +76,8 @@ class Precedence:
     def __init__(self, pool: Pool, *, now: datetime) -> None:
         self.kept, self._pool, self._now = Kept(), pool, now
         self._impossible = set[Shape]()
-        self._rooms: dict[str, frozenset[str]] | None = (
-            None  # for whom others are moved: asked where one finds none
-        )
+        # For whom others are moved, and which cards: asked where one finds no place.
+        self._rooms: dict[str, frozenset[str]] | None = None
 
     def keep(self, entry: Waiting) -> str:
         """Keep for one who finds no place what is to be theirs; say why all who are younger wait, where they do."""
