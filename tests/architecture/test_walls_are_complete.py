@@ -60,11 +60,11 @@ VIEWS = {
     "broker_occupied": {"gpu_id", "start", "size", "profile", "isolation", "mine"},
     "broker_waiting": {"lease_id", "offering_id", "quantity", "created_at", "mine"},
     "broker_placechange": {"gpu_id", "xid"},
-    "broker_vacated": {"gpu_id", "start", "profile", "isolation", "held_at", "released_at"},
+    "broker_vacated": {"gpu_id", "start", "stop", "profile", "isolation", "held_at", "released_at"},
 }
 # What runs with another's rights: the door, and triggers that look at what a tenant could not.
 FUNCTIONS = {
-    *("knock_with_token", "knock_with_user", "refuse_other_currency", "hold_after_release"),
+    *("knock_with_token", "knock_with_user", "refuse_other_currency"),
     *("open_balance", "open_platform_account", "post_transfers"),  # triggers of the ledger
 }
 

@@ -41,8 +41,8 @@ def _let_go(lease_id: str, tenant_id: str) -> None:
             if lease.state == "provisioning":
                 ending.release(lease, reason=EndReason.BY_TENANT, now=clock.now())
                 ending.finish(lease, now=clock.now())
-    except StaleLease:
-        return  # another process was faster
+    except (StaleLease, ending.AlreadyOver):
+        return  # another process was faster, while this one let go or before it began to
 
 
 if __name__ == "__main__":

@@ -1,10 +1,11 @@
 """A hundred at once: a quota of eight grants eight, one free slice goes to one; twenty times over."""
 
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from django.db import connection, connections
 
 from broker.domain.states import EndReason
 from broker.models import Allocation, Gpu, Lease
+from broker.models.keys import allocation_id
 from broker.services import reconcile
 from broker.services.leases import ending, placing, serving
 from broker.services.leases.growing import extend
@@ -25,6 +27,10 @@ from tests.world import NOW, Home, cards, fleet, fresh, held, home, offering
 
 PARALLEL, TIMES = 100, 20
 TAKE = "SELECT id FROM broker_gpu WHERE id = %s FOR NO KEY UPDATE NOWAIT"
+WAITING = """
+SELECT count(*) FROM pg_locks l JOIN pg_stat_activity a USING (pid)
+ WHERE NOT l.granted AND a.datname = current_database()
+"""
 
 
 class Crowd:
@@ -176,6 +182,45 @@ def test_who_cannot_have_all_cards_of_a_gang_keeps_none_of_them(own_database: Ow
                 theirs.execute("ROLLBACK")
         finally:
             another.close()
+
+
+def test_a_place_that_is_left_while_its_next_holder_waits_is_held_from_then_on(
+    own_database: OwnDatabase,
+) -> None:
+    cards(1)
+    kestrel, card, left = home(), offering("card").pk, NOW + timedelta(seconds=2)
+    with clock.standing_at(NOW), doorbell.heard_by(lambda *hint: None):
+        lease = ask(kestrel, card, 0)
+        serving.serve(("H100-80GB", "eu-north"), now=NOW)
+        (place,) = held(lease)
+        with ThreadPoolExecutor(1) as pool, as_tenant(kestrel.tenant.pk):
+            Allocation.objects.filter(pk=place.pk).update(released_at=left)  # it is being written
+            since = pool.submit(held_anew, place)
+            wait_until_it_waits()
+        assert since.result(30) == left
+
+
+def held_anew(place: Allocation) -> datetime:
+    """Hold a place by a clock that was read before it was left; return since when it is held."""
+    place.pk, place._state.adding = allocation_id(), True
+    try:
+        with as_tenant(place.tenant_id):
+            place.save()
+            place.refresh_from_db()
+            return place.held_at
+    finally:
+        connections.close_all()
+
+
+def wait_until_it_waits() -> None:
+    """Return once somebody of this database waits for another's transaction."""
+    for _ in range(1000):
+        with connection.cursor() as cursor:
+            cursor.execute(WAITING)
+            if cursor.fetchone()[0]:
+                return
+        time.sleep(0.01)
+    raise AssertionError("nobody waited for a place that is being left")
 
 
 def test_a_hundred_releases_of_one_lease_end_it_once(crowd: Crowd) -> None:
