@@ -72,3 +72,24 @@ def test_an_older_state_of_it_does_not_end_what_it_forgot(kubernetes_stage: Kube
     restored = broker(stage, "ins_a", uid=uid_of(stage), reached=2**60)
     with pytest.raises(Unanswered, match="an older state of it answers"):
         restored.observe(order, now=stage.now)
+
+
+def test_an_older_state_of_it_that_comes_between_two_looks_ends_nothing_that_it_remembers(
+    kubernetes_stage: KubernetesStage,
+) -> None:
+    stage, order, reached = kubernetes_stage, kubernetes_stage.order(), [0]
+    joined = uid_of(stage)
+    mine = KubernetesProvisioner(
+        "clu_test", Way(stage.transport, PLUGIN, uid=lambda: joined, reached=lambda: reached[0])
+    )
+    stage.provisioner = mine
+    ready(stage, order)
+    stage.lose_node()  # in an old state nobody has heard of it for long
+    assert mine.observe(order, now=stage.now).seen is Seen.LOST, "it is sure of the cluster now"
+    reached[0] = 2**60
+    for ask in (mine.observe, mine.ensure, mine.remove):
+        with pytest.raises(Unanswered, match="an older state of it answers"):
+            ask(order, now=stage.now)
+    reached[0] = 0
+    stage.find_node()
+    gone(stage, order)

@@ -88,7 +88,8 @@ class KubernetesProvisioner:
                     return Observation(Seen.PENDING, "being made", again_in_s=SOON_S)
                 if found.ends:
                     return Observation(Seen.GONE, "it is shutting down", remains=_ended(found.pods))
-                return self._seen(api, spec, found, now)
+                seen = self._seen(api, spec, found, now)
+                return seen if seen.seen is Seen.PENDING else self._surely(api, seen)
             except (Unfit, InTheWay, refusals.Invalid, refusals.Forbidden) as error:
                 return Observation(Seen.REFUSED, f"the cluster does not take it: {error}"[:300])
             except refusals.OverQuota as error:
@@ -113,7 +114,7 @@ class KubernetesProvisioner:
                 self._make_sure(api)
                 return self._taken(api, spec, found, now)
             self._keep_paid(api, spec, found)
-            return self._seen(api, spec, found, now)
+            return self._surely(api, self._seen(api, spec, found, now))
 
     def let_go(self, order: Order, remains: tuple[Remains, ...]) -> None:
         with self._asking() as api:
@@ -143,7 +144,7 @@ class KubernetesProvisioner:
             with _letting_go(api, _held(found.pods)):
                 self._take_down(api, order.lease_id, order.generation, found)
             lost = self._lost(api, [pod.spec.node_name for pod in found.pods])
-            return lost or shutting_down(found.pods, now=now)
+            return self._surely(api, lost) if lost else shutting_down(found.pods, now=now)
 
     def _doubts(self, name: str, now: datetime) -> float:
         """Return how long to wait for the second look at an order of which nothing was found; nought after it."""
@@ -209,6 +210,15 @@ class KubernetesProvisioner:
         if joined:
             must_be(api, joined, reached)
         self._sure_until = clock.monotonic() + SURE_S
+
+    def _surely(self, api: Api, seen: Observation) -> Observation:
+        """Let only the cluster that joined, as it is now, say that something no longer runs.
+
+        In an older state of it even nodes were last heard of long ago, so it is asked again after what it said.
+        """
+        if not _runs(seen):
+            self._make_sure(api)
+        return seen
 
     def _make(self, api: Api, order: Order, spec: LeaseSpec) -> bool:
         """Make all of an order that is not there yet; False where it is on its way out already."""
