@@ -251,6 +251,7 @@ SPECTACULAR_SETTINGS = {
         "QuotaKind": "tenants.models.quotas.QuotaKind.choices",
         "NodeState": "broker.models.inventory.NodeState",
         "OfferingState": "broker.models.offerings.OfferingState",
+        "InvoiceStatus": "billing.models.invoices.InvoiceStatus",
         "PaymentStatus": "billing.models.payments.PaymentStatus",
         "TransferKind": "billing.models.ledger.TransferKind",
         "AccountType": [each.value for each in AccountType],

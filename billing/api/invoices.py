@@ -28,7 +28,7 @@ NUMBERS = 9  # digits of a line's number that can be meant
 
 
 class InvoiceOut(serializers.ModelSerializer[Invoice]):
-    """A month. A draft changes every half minute; a final invoice never, but that it is paid."""
+    """A month. A draft changes every half minute; a final invoice never, but what of it is settled and due."""
 
     number = serializers.SerializerMethodField()
     month = serializers.CharField(source="period.label")
@@ -36,6 +36,10 @@ class InvoiceOut(serializers.ModelSerializer[Invoice]):
     end = serializers.DateTimeField(source="period.span.upper")
     time_zone = serializers.CharField(source="period.time_zone")
     total = serializers.SerializerMethodField()
+    settled = serializers.SerializerMethodField(
+        help_text="Of it, what is due no longer though nobody paid it: credited, or drawn from your balance."
+    )
+    due = serializers.SerializerMethodField(help_text="What is still to be paid; of a draft nothing is yet.")
 
     class Meta:
         model = Invoice
@@ -48,6 +52,8 @@ class InvoiceOut(serializers.ModelSerializer[Invoice]):
             "end",
             "time_zone",
             "total",
+            "settled",
+            "due",
             "refreshed_at",
             "finalized_at",
             "paid_at",
@@ -59,6 +65,14 @@ class InvoiceOut(serializers.ModelSerializer[Invoice]):
     @extend_schema(responses=MoneyOut)
     def get_total(self, invoice: Invoice) -> dict[str, str]:
         return money(invoice.total, invoice.currency)
+
+    @extend_schema(responses=MoneyOut)
+    def get_settled(self, invoice: Invoice) -> dict[str, str]:
+        return money(invoice.settled, invoice.currency)
+
+    @extend_schema(responses=MoneyOut)
+    def get_due(self, invoice: Invoice) -> dict[str, str]:
+        return money(invoice.due, invoice.currency)
 
 
 class LineOut(serializers.ModelSerializer[InvoiceLine]):
@@ -184,7 +198,7 @@ class Invoices(ListModelMixin, RetrieveModelMixin, TenantViewSet):
     @action(detail=True, methods=["post"])
     @idempotent()
     def pay(self, request: Request, pk: str) -> Response:
-        """Pay all of a final invoice; the payment is pending until the gateway has answered.
+        """Pay all that is due on a final invoice; the payment is pending until the gateway has answered.
 
         Where one is stuck, the same payment goes on: another could take the money twice.
         """

@@ -4,9 +4,11 @@ from django.urls import path
 from rest_framework.routers import SimpleRouter
 
 from billing.api.all_cards import OpsGpus
+from billing.api.all_invoices import OpsCreditNotes, OpsInvoices
 from billing.api.all_ledger import OpsLedgerTransfers, OpsTrialBalance
 from billing.api.all_money import OpsOfferings, OpsPayments, OpsPriceVersions, OpsProofs
 from billing.api.all_prices import OpsGaps, OpsNextPrices, OpsPreviews
+from billing.api.credit_notes import CreditNotes
 from billing.api.invoices import Invoices
 from billing.api.payments import Payments
 from billing.api.prices import PriceVersions
@@ -18,11 +20,14 @@ router.register("quotes", Quotes, "api-quote")
 router.register("usage", Usage, "api-usage")
 router.register("rated-charges", RatedCharges, "api-rated-charge")
 router.register("invoices", Invoices, "api-invoice")
+router.register("credit-notes", CreditNotes, "api-credit-note")
 router.register("payments", Payments, "api-payment")
 router.register("price-versions", PriceVersions, "api-price-version")
 router.register("ops/gpus", OpsGpus, "api-ops-gpu")
 router.register("ops/offerings", OpsOfferings, "api-ops-offering")
 router.register("ops/price-versions", OpsPriceVersions, "api-ops-price-version")
+router.register("ops/invoices", OpsInvoices, "api-ops-invoice")
+router.register("ops/credit-notes", OpsCreditNotes, "api-ops-credit-note")
 router.register("ops/payments", OpsPayments, "api-ops-payment")
 router.register("ops/ledger-transfers", OpsLedgerTransfers, "api-ops-ledger-transfer")
 

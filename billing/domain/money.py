@@ -1,5 +1,6 @@
 """Money as exact integers: minor units that are shown and posted, and the finer exact amounts behind them."""
 
+import re
 from dataclasses import dataclass
 
 # A price is nano currency units per hour and usage is seconds, so every charge is a whole number of these.
@@ -19,6 +20,12 @@ EXPONENTS: dict[str, int] = {
 }
 SYMBOLS = {"EUR": "€", "USD": "$", "GBP": "£", "JPY": "¥"}
 MINUS = "\u2212"
+TYPED = re.compile(r"(?P<whole>[0-9]{1,15})(?:\.(?P<parts>[0-9]{1,3}))?")
+LONGEST = 40
+
+
+class NotAnAmount(ValueError):
+    """What was typed is no amount of its currency."""
 
 
 class MixedCurrencies(ValueError):
@@ -107,6 +114,18 @@ def fixed_point(value: int, decimals: int, *, places: int | None = None, thousan
     digits = digits.ljust(places or 0, "0")
     grouped = f"{whole:,}".replace(",", thousands)
     return ("-" if value < 0 else "") + grouped + (f".{digits}" if digits else "")
+
+
+def minor_of(text: str, currency: str) -> int:
+    """Read an amount as it is typed, such as `12.5`, exact to the smallest coin, or raise NotAnAmount."""
+    places = exponent_of(currency)
+    found = TYPED.fullmatch(text.strip())
+    if found is None or len(found["parts"] or "") > places:
+        coins = f"at most {places} decimals" if places else "no decimals"
+        raise NotAnAmount(
+            f"{text.strip()[:LONGEST]!r} is no amount of {currency}: it has digits and {coins}."
+        )
+    return int(found["whole"] + (found["parts"] or "").ljust(places, "0"))
 
 
 def decimal_string(minor: int, currency: str) -> str:

@@ -1,4 +1,5 @@
 from billing.models.charges import BillingRun, RatedCharge, RatingMark
+from billing.models.credits import BalanceDraw, CreditNote, CreditNoteLine
 from billing.models.invoices import Invoice, InvoiceLine, InvoiceSeries, InvoiceStatus
 from billing.models.ledger import AccountBalance, LedgerAccount, LedgerSeal, LedgerTransfer, TransferKind
 from billing.models.payments import Payment, PaymentStatus
@@ -9,8 +10,11 @@ from billing.models.simulated import SimulatedCharge, SimulatedPayer
 
 __all__ = [
     "AccountBalance",
+    "BalanceDraw",
     "BillingPeriod",
     "BillingRun",
+    "CreditNote",
+    "CreditNoteLine",
     "Invoice",
     "InvoiceLine",
     "InvoiceSeries",

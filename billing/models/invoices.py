@@ -1,7 +1,7 @@
 """A tenant's month as lines; once finalized it never changes."""
 
 from django.db import models
-from django.db.models import Q
+from django.db.models import F, Q
 
 from billing.models.keys import ID_LENGTH, invoice_id
 from billing.models.periods import BillingPeriod
@@ -36,6 +36,8 @@ class Invoice(TenantOwned):
     number = models.PositiveIntegerField(null=True)
     currency = models.CharField(max_length=3)
     total = models.BigIntegerField(default=0)  # minor units, before tax: the sum of the lines
+    # Of it, what is due no longer though nobody paid it: credited since, or drawn from the tenant's balance.
+    settled = models.BigIntegerField(default=0, db_default=0)
     refreshed_at = models.DateTimeField()
     finalized_at = models.DateTimeField(null=True)
     paid_at = models.DateTimeField(null=True)
@@ -53,6 +55,10 @@ class Invoice(TenantOwned):
             models.CheckConstraint(
                 condition=~Q(status="paid") | Q(paid_at__isnull=False), name="paid_at_a_moment"
             ),
+            models.CheckConstraint(
+                condition=Q(settled=0) | Q(settled__gt=0, settled__lte=F("total"), number__isnull=False),
+                name="settled_is_a_part_of_it",
+            ),
         ]
         indexes = [
             models.Index(fields=["finalized_at"], name="invoice_to_be_paid", condition=Q(status="finalized"))
@@ -60,6 +66,16 @@ class Invoice(TenantOwned):
 
     def __str__(self) -> str:
         return f"{self.series}-{self.number:04d}" if self.number else f"draft {self.period_id}"
+
+    @property
+    def to_pay(self) -> int:
+        """What a payment of it is of, or was: all that was not settled otherwise; minor units."""
+        return self.total - self.settled
+
+    @property
+    def due(self) -> int:
+        """What is still to be paid of it now; minor units."""
+        return self.to_pay if self.status == InvoiceStatus.FINALIZED else 0
 
 
 class InvoiceLine(TenantOwned):

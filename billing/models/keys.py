@@ -15,3 +15,11 @@ def quote_id() -> str:
 
 def payment_id() -> str:
     return ids.new("pay")
+
+
+def credit_note_id() -> str:
+    return ids.new("crn")
+
+
+def draw_id() -> str:
+    return ids.new("drw")

@@ -25,6 +25,8 @@ class TransferKind(models.TextChoices):
     INVOICE = "invoice"  # an invoice became final
     PAYMENT = "payment"  # it was collected
     VOID = "void"  # it was taken back
+    CREDIT = "credit"  # a part of it was given back
+    DRAW = "draw"  # a part of it was settled from the tenant's balance
 
 
 class LedgerAccount(models.Model):

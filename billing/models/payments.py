@@ -26,7 +26,7 @@ class Payment(TenantOwned):
     id = models.CharField(primary_key=True, max_length=ID_LENGTH, default=payment_id)
     invoice = models.ForeignKey(Invoice, on_delete=models.PROTECT, related_name="payments")
     status = models.CharField(max_length=9, choices=PaymentStatus, default=PaymentStatus.PENDING)
-    minor = models.BigIntegerField()  # all of the invoice
+    minor = models.BigIntegerField()  # all that was due on the invoice
     currency = models.CharField(max_length=3)
     gateway = models.CharField(max_length=40)  # the only one that may ever be asked about it
     automatic = models.BooleanField(default=False)  # nobody pressed a button

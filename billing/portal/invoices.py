@@ -1,5 +1,6 @@
 """Invoices: the list, one with its lines, and the drawer that says how a line came about."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -12,7 +13,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_GET, require_POST
 
 from billing.domain.money import Money, decimal_string, fixed_point
-from billing.models import Invoice, InvoiceLine, InvoiceStatus, Payment, PriceVersion
+from billing.models import BalanceDraw, CreditNote, Invoice, InvoiceLine, InvoiceStatus, Payment, PriceVersion
 from billing.portal import calls, downloads, explained
 from billing.portal.pages import PageRequest, page
 from billing.services.bundles import file_name
@@ -46,6 +47,7 @@ def invoices(request: PageRequest) -> HttpResponse:
     context = {
         "invoices": [(each, month_words(each)) for each in listed],
         "owed": books.owed(request.tenant.pk),
+        "balance": books.balance(request.tenant.pk, request.tenant.currency),
         "draft": next((each for each in listed if each.status == InvoiceStatus.DRAFT), None),
         "tenant": request.tenant,
         "currency": request.tenant.currency,
@@ -77,7 +79,8 @@ def invoice(request: PageRequest, pk: str) -> HttpResponse:
     asked = request.GET.get("line", "")
     at = next((i for i, row in enumerate(rows) if str(row.line.n) == asked), None)
     path = f"/invoices/{found.pk}"
-    money = stands(found)
+    money, notes = stands(found), list(found.credit_notes.order_by("-issued_at", "-pk"))
+    draw = BalanceDraw.objects.filter(invoice=found).first() if found.settled else None
     context: dict[str, Any] = {
         "invoice": found,
         "money": money,
@@ -87,7 +90,10 @@ def invoice(request: PageRequest, pk: str) -> HttpResponse:
         "rows": rows,
         "seconds": sum(row.line.unit_seconds for row in rows),
         "leases": sum(row.line.leases for row in rows),
-        "history": history(found, money),
+        "history": history(found, money, notes, draw),
+        "notes": notes,
+        "credited": sum(note.total for note in notes),
+        "draw": draw,
         "tenant": request.tenant,
         "csv": f"{request.path}?format=csv",
         "close": request.path,
@@ -96,6 +102,7 @@ def invoice(request: PageRequest, pk: str) -> HttpResponse:
         "call_lines": calls.get(f"{path}/lines?limit=500"),
         "call_bundle": calls.get(f"{path}/bundle"),
         "file_name": file_name(found),
+        "call_notes": calls.get(f"/credit-notes?invoice={found.pk}&limit=500"),
         "call_pay": calls.post(f"{path}/pay", {}) if money.payable else "",
     }
     if at is not None:
@@ -174,20 +181,33 @@ def day(at: datetime) -> str:
     return f"{here.day} {here:%b}"
 
 
-def history(invoice: Invoice, money: Stands) -> list[tuple[str, str, datetime]]:
+def history(
+    invoice: Invoice, money: Stands, notes: Sequence[CreditNote], draw: BalanceDraw | None
+) -> list[tuple[str, str, datetime]]:
     """Return what has happened to the invoice and its money, newest first: (state, words, when)."""
     if invoice.finalized_at is None:
         return [("draft", "Brought up to the charges there are", invoice.refreshed_at)]
     closed = invoice.period.closed_at or invoice.finalized_at
-    nothing = (
-        [("paid", "Paid: nothing was due", invoice.paid_at)] if invoice.paid_at and not money.attempts else []
-    )
+    settled = "nothing was left to be paid" if invoice.settled else "nothing was due"
+    nothing = [("paid", f"Paid: {settled}", invoice.paid_at)] if invoice.paid_at and not money.payment else []
+    since = [*nothing, *(attempt(each) for each in money.attempts), *(credited(note) for note in notes)]
     return [
-        *(attempt(each) for each in money.attempts),
-        *nothing,
+        *sorted(since, key=lambda entry: entry[2], reverse=True),
+        *(
+            [("paid", f"{Money(draw.minor, invoice.currency)} drawn from the balance", draw.at)]
+            if draw
+            else []
+        ),
         ("finalized", f"Finalized as {invoice}; it never changes again", invoice.finalized_at),
         ("closing", "Month closed: every second of it is charged", closed),
     ]
+
+
+def credited(note: CreditNote) -> tuple[str, str, datetime]:
+    """Say what was given back, why, and where it went."""
+    amount, paid = Money(note.total, note.currency), Money(note.to_balance, note.currency)
+    where = f"; {paid} of it, which was paid, is on the balance" if note.to_balance else ""
+    return "paid", f"Credit note {note}: {amount} given back{where}. {note.reason}", note.issued_at
 
 
 def attempt(payment: Payment) -> tuple[str, str, datetime]:

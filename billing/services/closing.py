@@ -4,12 +4,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db import DatabaseError, connection
-from django.db.models import F
 
-from billing.models import BillingPeriod, Invoice, InvoiceSeries, InvoiceStatus
+from billing.models import BalanceDraw, BillingPeriod, Invoice, InvoiceStatus
 from billing.models.periods import CLOSED, OPEN
-from billing.services import drafts, periods, rating
-from billing.services.ledger import posting
+from billing.services import drafts, numbering, periods, rating
+from billing.services.ledger import books, posting
 from billing.services.rating import Gap, PriceGap
 from billing.services.statements import statement
 from broker.domain.states import LeaseState
@@ -135,14 +134,16 @@ def _tick(tenant: Tenant, border: datetime) -> None:
 
 
 def _finalize(invoice: Invoice, month: BillingPeriod, now: datetime) -> None:
-    """Give the next number of the month's series; a rolled-back close gives it back."""
-    InvoiceSeries.objects.get_or_create(series=month.label)
-    series = InvoiceSeries.objects.select_for_update().get(series=month.label)
-    invoice.series, invoice.number = series.series, series.next_number
+    """Give the next number of the month's series, and settle from the tenant's balance what that is enough for."""
+    invoice.series, invoice.number = month.label, numbering.next_of(month.label)
     invoice.status, invoice.finalized_at = InvoiceStatus.FINALIZED, now
     invoice.collected = payments.gateway() is not None
-    invoice.save(update_fields=["series", "number", "status", "finalized_at", "collected"])
-    InvoiceSeries.objects.filter(pk=series.pk).update(next_number=F("next_number") + 1)
+    invoice.settled = min(books.balance(invoice.tenant_id, invoice.currency), max(invoice.total, 0))
+    invoice.save(update_fields=["series", "number", "status", "finalized_at", "collected", "settled"])
+    if invoice.settled:
+        BalanceDraw.objects.create(
+            tenant_id=invoice.tenant_id, invoice=invoice, minor=invoice.settled, at=now
+        )
     audit.record(
         "invoice.finalize",
         actor=BILLING,
@@ -151,6 +152,7 @@ def _finalize(invoice: Invoice, month: BillingPeriod, now: datetime) -> None:
         subject_id=invoice.pk,
         subject_label=str(invoice),
         total=invoice.total,
+        settled=invoice.settled,
         currency=invoice.currency,
     )
 

@@ -69,8 +69,25 @@ CLAIMS = (
         """,
     ),
     Claim(
+        "what is due is owed",
+        "What is still to be paid of every invoice that the ledger was told of lately is what it says is owed for it.",
+        """
+        SELECT i.id FROM billing_invoice i
+          JOIN LATERAL (
+               SELECT coalesce(sum(CASE WHEN d.type = 'receivable' THEN t.minor ELSE 0 END
+                                   - CASE WHEN c.type = 'receivable' THEN t.minor ELSE 0 END), 0) AS minor
+                 FROM billing_ledgertransfer t
+                 JOIN billing_ledgeraccount d ON d.id = t.debit_account_id
+                 JOIN billing_ledgeraccount c ON c.id = t.credit_account_id
+                WHERE t.idem > (i.id || ':') COLLATE "C" AND t.idem < (i.id || ';') COLLATE "C") owed ON true
+         WHERE i.id IN (SELECT l.ref FROM billing_ledgertransfer l
+                         WHERE l.recorded_at > %(now)s::timestamptz - interval '2 days')
+           AND owed.minor <> CASE WHEN i.status IN ('finalized', 'uncollectible') THEN i.total - i.settled ELSE 0 END
+        """,
+    ),
+    Claim(
         "invoices are in the books",
-        "Every invoice that became final lately, and every payment of one, is posted in the ledger.",
+        "Every invoice that became final lately, every payment and every credit note of one is posted in the ledger.",
         f"""
         SELECT i.id FROM billing_invoice i
          WHERE i.finalized_at BETWEEN %(now)s::timestamptz - interval '2 days'
@@ -84,6 +101,11 @@ CLAIMS = (
                                 AND %(now)s::timestamptz - interval '{BOOKED_AFTER_S} s'
            AND NOT EXISTS (
                SELECT FROM billing_ledgertransfer t WHERE t.idem = (p.invoice_id || ':' || p.id) COLLATE "C")
+         UNION ALL
+        SELECT n.id FROM billing_creditnote n
+         WHERE n.issued_at > %(now)s::timestamptz - interval '2 days'
+           AND NOT EXISTS (SELECT FROM billing_ledgertransfer t
+                            WHERE t.idem = (n.invoice_id || ':' || n.id || ':subtotal') COLLATE "C")
         """,
     ),
 )

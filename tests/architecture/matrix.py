@@ -29,7 +29,7 @@ from typing import Any
 from django.db.backends.postgresql.psycopg_any import NumericRange
 
 from billing.models import Invoice, InvoiceLine, LedgerTransfer, Payment
-from billing.services import drafts, periods, rating
+from billing.services import crediting, drafts, periods, rating
 from billing.services.ledger import posting
 from broker.models import Allocation, LayoutChange, MovePlan, Node, Offering
 from broker.services.leases.request import Wanted, request
@@ -269,6 +269,29 @@ def a_payment(world: World) -> str:
     return str(Payment.objects.get_or_create(**where, defaults=asked)[0].pk)
 
 
+def a_credit_note(world: World) -> str:
+    """A euro of a line of an invoice of its own, for a month earlier than that of other final ones."""
+    over = moment() - timedelta(days=80)
+    periods.ensure(world.tenant, since=over, until=over)
+    month = periods.current(world.tenant, now=over)
+    final = {"currency": "EUR", "refreshed_at": over, "total": 100}
+    invoice, made = Invoice.objects.get_or_create(tenant=world.tenant, period=month, defaults=final)
+    if made:
+        line = {
+            "project_id": world.root.pk,
+            "offering_id": an_offering().pk,
+            "price_version_id": 1,
+            "leases": 1,
+        }
+        sums = {"unit_seconds": 3600, "exact_num": 3600 * 10**9, "minor": 100}
+        InvoiceLine.objects.create(tenant=world.tenant, invoice=invoice, n=1, **line, **sums)
+        Invoice.objects.filter(pk=invoice.pk).update(
+            status="finalized", finalized_at=over, series="x", number=moment().microsecond
+        )
+        crediting.credit(invoice, wanted={1: 1}, why="a coin too much", actor=SYSTEM, now=moment())
+    return str(invoice.credit_notes.get().pk)
+
+
 def a_transfer(world: World) -> str:
     """What is posted of an invoice."""
     invoice = a_final_invoice(world)
@@ -308,6 +331,7 @@ THINGS: dict[str, Thing] = {
     "invoice": in_its_tenant(an_invoice),
     "final invoice": in_its_tenant(a_final_invoice),
     "payment": in_its_tenant(a_payment),
+    "credit note": in_its_tenant(a_credit_note),
     "ledger transfer": in_its_tenant(a_transfer),
     "lease": in_its_tenant(a_lease),
     "quote": in_its_tenant(a_quote),
@@ -494,6 +518,11 @@ ROWS: dict[str, Row] = {
     "api/v1/ops/price-gaps": fleet(audited=True),
     "api/v1/ops/price-versions": fleet(audited=True),
     "api/v1/ops/price-versions/<str:pk>": fleet(thing="price version", audited=True),
+    "api/v1/ops/invoices": fleet(audited=True),
+    "api/v1/ops/invoices/<str:pk>": fleet(thing="invoice", audited=True),
+    "api/v1/ops/invoices/<str:pk>/lines": fleet(thing="invoice", audited=True),
+    "api/v1/ops/credit-notes": fleet(audited=True),
+    "api/v1/ops/credit-notes/<str:pk>": fleet(thing="credit note", audited=True),
     "api/v1/ops/payments": fleet(audited=True),
     "api/v1/ops/payments/<str:pk>": fleet(thing="payment", audited=True),
     "api/v1/ops/ledger-transfers": fleet(audited=True),
@@ -525,6 +554,8 @@ ROWS: dict[str, Row] = {
         "billing", thing="invoice line", GET=PAYERS, part=NOBODY
     ),
     "api/v1/invoices/<str:pk>/pay": api("billing", thing="final invoice", POST=SETTLERS, part=NOBODY),
+    "api/v1/credit-notes": api("billing", GET=PAYERS, part=NOBODY),
+    "api/v1/credit-notes/<str:pk>": api("billing", thing="credit note", GET=PAYERS, part=NOBODY),
     "api/v1/payments": api("billing", GET=PAYERS, part=NOBODY),
     "api/v1/payments/<str:pk>": api("billing", thing="payment", GET=PAYERS, part=NOBODY),
     "api/v1/price-versions": api("offerings", GET=ALL, part=SAME),
@@ -585,6 +616,7 @@ ROWS: dict[str, Row] = {
     "ops/cards/<str:pk>/panel/": ops(thing="gpu", GET=STAFF),
     "ops/cards/<str:pk>/quarantine/": ops(thing="gpu", GET=STAFF, POST=STAFF),
     "ops/cards/<str:pk>/return/": ops(thing="gpu", GET=STAFF, POST=STAFF),
+    "ops/invoices/<str:pk>/": ops(thing="final invoice", GET=STAFF, POST=STAFF),
     "ops/payments/<str:pk>/untaken/": ops(thing="payment", GET=STAFF, POST=STAFF),
     "ops/clusters/": ops(GET=STAFF),
     "ops/clusters/add/": ops(GET=STAFF, POST=STAFF),

@@ -37,6 +37,31 @@ def a_final_invoice(tenant_id: str, number: int) -> str:
     return str(invoice.pk)
 
 
+def a_credited_invoice(tenant_id: str, number: int) -> str:
+    """Keep a final invoice of a currency called x with a line, for a note that gives it back."""
+    invoice = sample(apps.get_model("billing.Invoice"), tenant_id, number=number)
+    invoice.__dict__.update(total=1)
+    invoice.save(force_insert=True)
+    line = sample(apps.get_model("billing.InvoiceLine"), tenant_id, number=number)
+    line.__dict__.update(invoice_id=invoice.pk)
+    line.save(force_insert=True)
+    type(invoice)._default_manager.filter(pk=invoice.pk).update(status="finalized", number=number, series="x")
+    return str(invoice.pk)
+
+
+def a_credit_note(tenant_id: str, number: int) -> str:
+    """Keep a note, for a line of it."""
+    note = sample(apps.get_model("billing.CreditNote"), tenant_id, number=number)
+    note.save(force_insert=True)
+    return str(note.pk)
+
+
+def the_line_of_it(tenant_id: str, number: int) -> int:
+    """Return the line of the invoice whose note was kept last."""
+    note = apps.get_model("billing.CreditNote")._default_manager.latest("pk")
+    return int(note.invoice.lines.get().pk)
+
+
 def an_account(kind: str) -> Any:
     """Return what keeps an account of the tenant, for a transfer: PostgreSQL looks at its accounts at once."""
 
@@ -67,6 +92,12 @@ PARTICULAR: dict[str, dict[str, Any]] = {
         "after": "requested",
     },
     "billing.Payment": {"invoice_id": a_final_invoice, "due_at": AT},
+    "billing.CreditNote": {
+        "invoice_id": a_credited_invoice,
+        "series": lambda of, _: of[-20:],
+        "number": lambda _, n: n,
+    },
+    "billing.CreditNoteLine": {"credit_note_id": a_credit_note, "line_id": the_line_of_it},
     "billing.AccountBalance": {"account_id": lambda tenant_id, number: 10**6 + number},
     "billing.LedgerTransfer": {
         "debit_account_id": an_account("receivable"),

@@ -18,6 +18,9 @@ TABLES = {
     "billing_ledgeraccount": "between what is booked",
     "billing_ledgertransfer": "what was booked",
     "billing_ledgerseal": "what the books were when",
+    "billing_creditnote": "what of invoices was given back",
+    "billing_creditnoteline": "of which of their lines",
+    "billing_balancedraw": "what was settled from a tenant's balance",
 }
 TRIGGERS = """
 SELECT c.relname, array_agg(DISTINCT t.tgname::text ORDER BY t.tgname::text)

@@ -13,7 +13,7 @@ from django.test.signals import template_rendered
 
 from billing.gateways.simulated import Ill, SimulatedGateway
 from billing.models import Invoice, Payment
-from billing.services import drafts, rating
+from billing.services import closing, crediting, drafts, rating
 from broker.domain.states import LeaseState
 from broker.models import (
     Allocation,
@@ -36,7 +36,7 @@ from tenants.services import invitations, service_accounts, walls
 from tests.architecture import routes
 from tests.architecture.matrix import ROWS
 from tests.architecture.tables import CALL, addresses, missing, tables
-from tests.billing.histories import customer, ran
+from tests.billing.histories import OPERATOR, customer, ran
 from tests.billing.payments.bills import bill, collect, ill, pay
 from tests.billing.portal.desks import Desk, opened
 from tests.broker.services.layouts import ONES
@@ -154,6 +154,9 @@ def of_operators(desk: Desk, operator: Client) -> dict[str, str]:
     ]
     Examination.objects.create(cluster=cluster, asked_at=life.now, done_at=life.now, findings=found)
     was_used(desk)
+    final = closing.close_period(desk.owner.tenant, "2026-10", now=life.now)
+    assert final is not None
+    crediting.credit(final, wanted={1: 1}, why="to see it given back", actor=OPERATOR, now=life.now)
     invoice = bill()
     ill(invoice, Ill.REJECTED)
     collect(pay(invoice))
@@ -173,6 +176,8 @@ def of_operators(desk: Desk, operator: Client) -> dict[str, str]:
         "gpu": home.pk,
         "offering": offering("2g.20gb").pk,
         "payment": stuck.pk,
+        "invoice": final.pk,
+        "final invoice": final.pk,
     }
 
 

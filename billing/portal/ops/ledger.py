@@ -78,7 +78,11 @@ def _about(ref: str, tenant: str) -> dict[str, str] | None:
         if ref
         else ""
     )
-    return {"words": f"{words}{whose.name if whose else tenant or 'nobody'}", "all": reverse("ops-ledger")}
+    return {
+        "words": f"{words}{whose.name if whose else tenant or 'nobody'}",
+        "all": reverse("ops-ledger"),
+        "invoice": reverse("ops-invoice", args=[invoice.pk]) if invoice else "",
+    }
 
 
 def _told(transfers: list[LedgerTransfer]) -> list[dict[str, Any]]:

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from billing.portal.ops import cards, control, ledger, offerings, panel, payments, system
+from billing.portal.ops import cards, control, invoices, ledger, offerings, panel, payments, system
 
 urlpatterns = [
     path("", control.control_room, name="control-room"),
@@ -18,6 +18,7 @@ urlpatterns = [
     path("offerings/<str:pk>/publish/", offerings.publish, name="ops-offering-publish"),
     path("offerings/<str:pk>/retire/", offerings.retire, name="ops-offering-retire"),
     path("payments/<str:pk>/untaken/", payments.untaken, name="ops-payment-untaken"),
+    path("invoices/<str:pk>/", invoices.invoice, name="ops-invoice"),
     path("ledger/", ledger.ledger, name="ops-ledger"),
     path("system/", system.system, name="ops-system"),
     path("proofs/", system.strip, name="ops-proofs"),

@@ -1,6 +1,6 @@
 """What the books say and whether they agree: trial balance, balances against transfers, what has been booked.
 
-All but `owed` must run as staff.
+All but `owed` and `balance` must run as staff.
 """
 
 from collections.abc import Iterable
@@ -114,6 +114,14 @@ def owed(tenant_id: str) -> list[Money]:
     receivable = AccountBalance.objects.filter(tenant_id=tenant_id, account__type=AccountType.RECEIVABLE)
     found = receivable.exclude(minor=0).order_by("account__currency")
     return [Money(minor, currency) for minor, currency in found.values_list("minor", "account__currency")]
+
+
+def balance(tenant_id: str, currency: str) -> int:
+    """Return what a tenant has with us in a currency and may still be drawn; minor units, one query."""
+    paid = AccountBalance.objects.filter(
+        tenant_id=tenant_id, account__type=AccountType.WALLET_PAID, account__currency=currency
+    )
+    return sum(minor - held for minor, held in paid.values_list("minor", "held_minor"))
 
 
 def _totals(lines: Iterable[Line]) -> tuple[Totals, ...]:

@@ -22,13 +22,21 @@ class Contradiction(Exception):
 
 
 def finalized(invoices: Sequence[str], *, now: datetime) -> int:
-    """Book invoices that became final; return how many transfers that took, none where they stand there already."""
+    """Book invoices that became final, and what of them was drawn from their tenant's balance.
+
+    Return how many transfers that took, none where they stand there already.
+    """
     return _post("ledger_finalized", invoices, now)
 
 
 def paid(payments: Sequence[str], *, now: datetime) -> int:
     """Book payments that succeeded."""
     return _post("ledger_paid", payments, now)
+
+
+def credited(notes: Sequence[str], *, now: datetime) -> int:
+    """Book credit notes: what is not owed after all was not earned."""
+    return _post("ledger_credited", notes, now)
 
 
 def voided(invoices: Sequence[str], *, now: datetime) -> int:

@@ -4,7 +4,7 @@ from datetime import datetime
 
 import structlog
 from django.db import DatabaseError, transaction
-from django.db.models import Count, Exists, Max, OuterRef, Q
+from django.db.models import Count, Exists, F, Max, OuterRef, Q
 
 from billing.domain.collecting import MOST_UNASKED, UNASKED_EVERY, tries_unasked
 from billing.models import Invoice, InvoiceStatus, Payment, PaymentStatus
@@ -27,9 +27,9 @@ class NotPayable(Refused):
 
 @transaction.atomic
 def pay(invoice: Invoice, *, actor: Actor, now: datetime) -> Payment:
-    """Open the payment of a whole invoice, or have the one that is stuck asked for again; a worker collects it.
+    """Open the payment of all that is due on an invoice, or have the one that is stuck asked for again.
 
-    Raises NotPayable.
+    A worker collects it. Raises NotPayable.
     """
     invoice = Invoice.objects.select_for_update().get(pk=invoice.pk)
     if stuck := invoice.payments.filter(status=PaymentStatus.STUCK).first():
@@ -64,7 +64,8 @@ def _due(now: datetime) -> list[tuple[str, str]]:
     }
     found = Invoice.objects.filter(~Exists(waiting), status=InvoiceStatus.FINALIZED).annotate(**attempts)
     rested = Q(latest=None) | Q(latest__lte=now - UNASKED_EVERY, unasked__lt=MOST_UNASKED)
-    wanted = Q(rested, collected=True) | Q(total=0) if payments.gateway() else Q(total=0)
+    nothing = Q(total=F("settled"))
+    wanted = Q(rested, collected=True) | nothing if payments.gateway() else nothing
     with as_sweep():
         return list(found.filter(wanted).order_by("finalized_at").values_list("pk", "tenant_id")[:BATCH])
 
@@ -72,7 +73,7 @@ def _due(now: datetime) -> list[tuple[str, str]]:
 def _unasked(invoice_id: str, tenant_id: str, now: datetime) -> bool:
     with as_tenant(tenant_id):
         invoice = Invoice.objects.select_for_update().get(pk=invoice_id)
-        if invoice.total == 0 and invoice.status == InvoiceStatus.FINALIZED:
+        if invoice.to_pay == 0 and invoice.status == InvoiceStatus.FINALIZED:
             Invoice.objects.filter(pk=invoice.pk).update(status=InvoiceStatus.PAID, paid_at=now)
             record("invoice.pay", invoice, actor=BILLING, now=now)
             return True
@@ -96,7 +97,7 @@ def _check(invoice: Invoice) -> Gateway:
             f"This invoice is {invoice.status}; only a final one can be paid.",
             fix="A draft becomes final when its month is over: wait for that.",
         )
-    if invoice.total <= 0:
+    if invoice.to_pay <= 0:
         raise NotPayable(f"Nothing is due on invoice {invoice}.", fix="It is marked as paid by itself, soon.")
     if waits := invoice.payments.filter(status__in=UNSETTLED).first():
         raise NotPayable(
@@ -117,7 +118,7 @@ def _open(
     payment = Payment.objects.create(
         tenant_id=invoice.tenant_id,
         invoice=invoice,
-        minor=invoice.total,
+        minor=invoice.to_pay,
         currency=invoice.currency,
         gateway=gateway.name,
         automatic=automatic,
@@ -160,7 +161,7 @@ def record(action: str, invoice: Invoice, *, actor: Actor, now: datetime, **deta
         tenant_id=invoice.tenant_id,
         subject_id=invoice.pk,
         subject_label=str(invoice),
-        amount=invoice.total,
+        amount=invoice.to_pay,
         currency=invoice.currency,
         **detail,
     )

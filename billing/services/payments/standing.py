@@ -32,6 +32,8 @@ class Stands:
     @property
     def payment(self) -> Payment | None:
         """The attempt that counts: what succeeded or waits, or else the latest that was declined."""
+        if self.how is Standing.PAID:  # it may have been settled otherwise, after one that was declined
+            return next((each for each in self.attempts if each.status == PaymentStatus.SUCCEEDED), None)
         return self.attempts[0] if self.attempts else None
 
     @property

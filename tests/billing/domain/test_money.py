@@ -7,10 +7,12 @@ from billing.domain.money import (
     EXPONENTS,
     MixedCurrencies,
     Money,
+    NotAnAmount,
     decimal_string,
     exponent_of,
     fixed_point,
     half_up,
+    minor_of,
     shown,
     to_minor,
     to_minor_up,
@@ -113,3 +115,25 @@ def test_a_number_written_with_decimals_reads_back_as_itself(value: int, decimal
     text = fixed_point(value, decimals)
     assert int(text.replace(".", "")) == value
     assert len(text.partition(".")[2]) == decimals
+
+
+@given(st.integers(0, 10**15 - 1), currencies)
+def test_an_amount_is_read_back_as_it_was_written(minor: int, currency: str) -> None:
+    assert minor_of(fixed_point(minor, exponent_of(currency)), currency) == minor
+
+
+@pytest.mark.parametrize(
+    ("text", "currency", "minor"), [(" 12.5 ", "EUR", 1250), ("7", "JPY", 7), ("0.005", "KWD", 5)]
+)
+def test_an_amount_may_be_typed_shorter(text: str, currency: str, minor: int) -> None:
+    assert minor_of(text, currency) == minor
+
+
+@pytest.mark.parametrize(
+    ("text", "currency"),
+    [("", "EUR"), ("1.005", "EUR"), ("1.5", "JPY"), ("-1", "EUR"), ("1,5", "EUR"), ("1e3", "EUR"), ("1.", "EUR"),
+     ("NaN", "EUR"), ("\u0661", "EUR"), ("9" * 16, "EUR")],
+)  # fmt: skip
+def test_what_is_no_amount_of_its_currency_is_refused(text: str, currency: str) -> None:
+    with pytest.raises(NotAnAmount, match=f"no amount of {currency}"):
+        minor_of(text, currency)

@@ -1,0 +1,86 @@
+"""Invoices, their lines and credit notes of all tenants, for operators."""
+
+from typing import Any, ClassVar
+
+from django.db.models import QuerySet, Sum
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.decorators import action
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from billing.api.amounts import MoneyOut, money
+from billing.api.credit_notes import CreditNoteOut, with_lines
+from billing.api.invoices import InvoiceOut, LineOut
+from billing.models import CreditNote, Invoice, InvoiceLine, InvoiceStatus
+from broker.api.all_leases import Named
+from tenants.api.filters import Filter
+from tenants.api.operators import AllTenants
+from tenants.services import walls
+
+
+class InvoiceSeenOut(InvoiceOut):
+    """A month, and whose."""
+
+    tenant = Named()
+
+    class Meta(InvoiceOut.Meta):
+        fields = ("tenant", *InvoiceOut.Meta.fields)  # type: ignore[assignment]
+
+
+class LineSeenOut(LineOut):
+    """A line, and what of it was given back."""
+
+    credited = serializers.SerializerMethodField()
+
+    class Meta(LineOut.Meta):
+        fields = (*LineOut.Meta.fields, "credited")  # type: ignore[assignment]
+
+    @extend_schema(responses=MoneyOut)
+    def get_credited(self, line: Any) -> dict[str, str]:
+        return money(line.credited, line.invoice.currency)
+
+
+class OpsInvoices(AllTenants):
+    """Invoices of all tenants, drafts too."""
+
+    serializer_class, rows, visit = InvoiceSeenOut, Invoice, "invoices"
+    sorts: ClassVar[tuple[str, ...]] = ("-id", "id")
+    filters = {
+        "tenant": Filter("tenant_id"),
+        "status": Filter("status", choices=tuple(InvoiceStatus.values)),
+        "month": Filter("period__label"),
+    }
+
+    def get_queryset(self) -> QuerySet[Invoice]:
+        return Invoice.objects.select_related("tenant", "period")
+
+    @extend_schema(responses=LineSeenOut(many=True), filters=False)
+    @action(detail=True)
+    def lines(self, request: Request, pk: str) -> Response:
+        """Return its lines, by number."""
+        self.sorts = ("n",)  # type: ignore[misc]  # of this action alone
+        with walls.as_staff():
+            found = InvoiceLine.objects.filter(invoice=self.get_object()).select_related("invoice")
+            page = self.paginate_queryset(found.annotate(credited=Sum("credits__minor", default=0))) or []
+            return self.get_paginated_response(LineSeenOut(page, many=True).data)
+
+
+class CreditNoteSeenOut(CreditNoteOut):
+    """A credit note, and whose."""
+
+    tenant = Named()
+
+    class Meta(CreditNoteOut.Meta):
+        fields = ("tenant", *CreditNoteOut.Meta.fields)  # type: ignore[assignment]
+
+
+class OpsCreditNotes(AllTenants):
+    """Credit notes of all tenants."""
+
+    serializer_class, rows, visit = CreditNoteSeenOut, CreditNote, "credit-notes"
+    sorts = ("-id", "id")
+    filters = {"tenant": Filter("tenant_id"), "invoice": Filter("invoice_id")}
+
+    def get_queryset(self) -> QuerySet[CreditNote]:
+        return with_lines(CreditNote.objects.select_related("tenant"))

@@ -1,0 +1,52 @@
+"""Giving back what an invoice charged: line by line, in whole coins, and never more than a line came to.
+
+Amounts are minor units of the invoice's currency. A line is rounded once, when it is made; whatever is given back of it
+in whole coins, in whichever order, therefore comes to exactly the line and never to a coin more.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from billing.domain.money import shown
+
+
+class TooMuch(ValueError):
+    """More was to be given back of a line than is left of it, or of a line that there is not, or nothing at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """A line, what it came to, and what of it was given back already."""
+
+    n: int
+    minor: int
+    credited: int
+
+    @property
+    def left(self) -> int:
+        return max(self.minor - self.credited, 0)
+
+
+def everything(lines: Iterable[Left]) -> dict[int, int]:
+    """Return all that is left of every line, by its number; what has nothing left is not in it."""
+    return {line.n: line.left for line in lines if line.left}
+
+
+def judge(lines: Iterable[Left], wanted: Mapping[int, int], currency: str) -> int:
+    """Return what the wanted amounts, by number of line, come to together, or raise TooMuch."""
+    left = {line.n: line.left for line in lines}
+    if not wanted:
+        raise TooMuch("Nothing is left of it to give back.")
+    for n, minor in wanted.items():
+        if n not in left:
+            raise TooMuch(f"It has no line {n}.")
+        if minor < 1:
+            raise TooMuch(f"Of line {n} nothing would be given back.")
+        if minor > left[n]:
+            raise TooMuch(f"Of line {n} no more than {shown(left[n], currency)} can be given back.")
+    return sum(wanted.values())
+
+
+def off_due(total: int, *, due: int) -> int:
+    """Return how much of a credit lowers what is due; the rest was paid, and is owed to whoever paid it."""
+    return min(total, max(due, 0))

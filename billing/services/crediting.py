@@ -1,0 +1,115 @@
+"""Giving back what a final invoice charged and should not have: a credit note, for a reason that its tenant reads.
+
+The invoice never changes. What of it is still to be paid becomes less; what was paid already goes to the tenant's
+balance, from which the next invoice that becomes final is settled first.
+"""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+from django.db import connection, transaction
+from django.db.models import Sum
+
+from billing.domain.crediting import Left, TooMuch, everything, judge, off_due
+from billing.models import CreditNote, CreditNoteLine, Invoice, InvoiceStatus
+from billing.models.payments import UNSETTLED
+from billing.services import numbering
+from billing.services.ledger import posting
+from broker.services.leases import evicting
+from tenants.services import audit
+from tenants.services.actors import Actor
+from tenants.services.refusals import Invalid, Refused
+from tenants.services.walls import as_tenant
+
+IN_FULL = "SET CONSTRAINTS sum_of_its_lines IMMEDIATE; SET CONSTRAINTS sum_of_its_lines DEFERRED"
+CREDITABLE = (InvoiceStatus.FINALIZED, InvoiceStatus.PAID)
+
+
+class NotCreditable(Refused):
+    code, status, title = "not-creditable", 409, "Nothing can be given back of this invoice now"
+
+
+def left(invoice: Invoice) -> list[Left]:
+    """Return what each line came to and what of it was given back, by number; one query."""
+    lines = invoice.lines.annotate(credited=Sum("credits__minor", default=0)).order_by("n")
+    return [Left(*row) for row in lines.values_list("n", "minor", "credited")]
+
+
+@transaction.atomic
+def credit(
+    invoice: Invoice, *, wanted: Mapping[int, int] | None, why: str, actor: Actor, now: datetime
+) -> CreditNote:
+    """Give back these minor units of these lines, by number, or all that is left of the invoice.
+
+    Raises Invalid for amounts that are not there and without a reason, NotCreditable for a draft, a void invoice, and
+    one whose payment is under way.
+    """
+    reason = evicting.reason(why)
+    with as_tenant(invoice.tenant_id):
+        # The invoice first, as whoever opens or settles a payment does.
+        invoice = Invoice.objects.select_for_update().get(pk=invoice.pk)
+        _check(invoice)
+        lines = left(invoice)
+        amounts = dict(everything(lines) if wanted is None else wanted)
+        try:
+            total = judge(lines, amounts, invoice.currency)
+        except TooMuch as much:
+            raise Invalid("lines", str(much), fix="Look at what is left of each line.") from much
+        return _issue(invoice, amounts, total, reason, actor, now)
+
+
+def _check(invoice: Invoice) -> None:
+    if invoice.status not in CREDITABLE:
+        raise NotCreditable(
+            f"This invoice is {invoice.status}.", fix="Only a final one, paid or not, can be credited."
+        )
+    if waits := invoice.payments.filter(status__in=UNSETTLED).first():
+        raise NotCreditable(
+            f"Payment {waits.pk} of invoice {invoice} is under way; it may have taken all of it.",
+            fix="Wait until it is settled; what was paid then goes to the tenant's balance.",
+        )
+
+
+def _issue(
+    invoice: Invoice, amounts: Mapping[int, int], total: int, reason: str, actor: Actor, now: datetime
+) -> CreditNote:
+    due, series = invoice.due, f"CN-{now.astimezone(UTC):%Y-%m}"
+    note = CreditNote.objects.create(
+        tenant_id=invoice.tenant_id,
+        invoice=invoice,
+        series=series,
+        number=numbering.next_of(series),
+        currency=invoice.currency,
+        total=total,
+        off_due=off_due(total, due=due),
+        reason=reason,
+        issued_at=now,
+        issued_by=actor.id,
+    )
+    ids = dict(invoice.lines.filter(n__in=amounts).values_list("n", "pk"))
+    CreditNoteLine.objects.bulk_create(
+        CreditNoteLine(tenant_id=invoice.tenant_id, credit_note=note, line_id=ids[n], minor=minor)
+        for n, minor in sorted(amounts.items())
+    )
+    with (
+        connection.cursor() as cursor
+    ):  # at the transaction's end nothing of the tenant's would be seen any longer
+        cursor.execute(IN_FULL)
+    if note.off_due:
+        paid = {"status": InvoiceStatus.PAID, "paid_at": now} if note.off_due == due else {}
+        Invoice.objects.filter(pk=invoice.pk).update(settled=invoice.settled + note.off_due, **paid)
+    audit.record(
+        "invoice.credit",
+        actor=actor,
+        now=now,
+        tenant_id=invoice.tenant_id,
+        subject_id=invoice.pk,
+        subject_label=str(invoice),
+        credit_note=note.pk,
+        amount=note.total,
+        to_balance=note.to_balance,
+        currency=note.currency,
+        reason=reason,
+    )
+    posting.credited([note.pk], now=now)
+    return note

@@ -1,0 +1,254 @@
+"""Credit notes as operators issue them and their tenants read them: on pages, and over the API."""
+
+from collections.abc import Iterator
+from html import unescape
+from typing import Any
+
+import pytest
+from django.db import connection, transaction
+from django.test import Client
+from django.utils.html import strip_tags
+
+from billing.models import CreditNote, Invoice
+from billing.services import closing, drafts, proofs, rating
+from ports import clock
+from tenants.domain.roles import Role
+from tenants.models import User
+from tenants.services.walls import as_staff, as_tenant
+from tests.billing.credits.notes import LATER, WHY, credit, november
+from tests.billing.histories import HOUR, at, ran, sold
+from tests.billing.payments.bills import NOW, collect, pay
+from tests.tenants.people import Api
+from tests.world import Home, home
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def _now() -> Iterator[None]:
+    with clock.standing_at(NOW):
+        yield
+
+
+@pytest.fixture
+def kestrel() -> Home:
+    return home("Kestrel")
+
+
+@pytest.fixture
+def october(kestrel: Home) -> Invoice:
+    """A month of a line of two euros and one of a euro and five cents."""
+    for n, cents in enumerate((200, 105)):
+        ran(kestrel.project, sold(cents * 10**7), at(f"2026-10-0{n + 1} 00:00:00"), HOUR)
+    rating.rate(now=NOW)
+    found = closing.close_period(kestrel.tenant, "2026-10", now=NOW)
+    assert found is not None
+    return found
+
+
+@pytest.fixture
+def operator(settings: Any) -> Client:
+    settings.OPERATORS_NEED_MFA = False
+    client = Client()
+    client.force_login(User.objects.create_user("operator@example.org", is_staff=True))
+    return client
+
+
+@pytest.fixture
+def payer(kestrel: Home) -> Client:
+    client = Client()
+    client.force_login(kestrel.member(Role.BILLING))
+    return client
+
+
+def words(answer: Any, status: int = 200) -> str:
+    assert answer.status_code == status, answer.content
+    return " ".join(unescape(strip_tags(answer.content.decode().replace("<", " <"))).split())
+
+
+def notes(invoice: Invoice) -> list[tuple[str, int, str]]:
+    with as_tenant(invoice.tenant_id):
+        found = CreditNote.objects.filter(invoice=invoice).order_by("pk")
+        return [(str(note), note.total, note.reason) for note in found]
+
+
+def ask(operator: Client, invoice: Invoice, **typed: str) -> Any:
+    return operator.post(f"/ops/invoices/{invoice.pk}/", typed)
+
+
+def test_an_operator_gives_back_what_was_typed_and_reads_it_there(operator: Client, october: Invoice) -> None:
+    page = f"/ops/invoices/{october.pk}/"
+    before = words(operator.get(page))
+    assert "October 2026 of Kestrel" in before
+    assert "Left to give back €3.05" in before
+    assert "Nothing was given back" in before
+    answer = ask(operator, october, reason=WHY, **{"line-1": "0.50", "line-2": ""})
+    assert (answer.status_code, answer["Location"]) == (302, page)
+    assert notes(october) == [("CN-2026-11-0001", 50, WHY)]
+    after = words(operator.get(page))
+    assert "CN-2026-11-0001: €0.50 given back." in after
+    assert "Still to be paid €2.55" in after
+    assert "Left to give back €2.55" in after
+    assert f"{WHY} €0.50 €0.00 €0.50" in after
+
+
+def test_one_button_gives_back_all_that_is_left(operator: Client, october: Invoice) -> None:
+    credit(october, {1: 50})
+    ask(operator, october, all="1", reason=WHY)
+    assert [total for _, total, _ in notes(october)] == [50, 255]
+    after = words(operator.get(f"/ops/invoices/{october.pk}/"))
+    assert "Left to give back €0.00" in after
+    assert "Give back all" not in after
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ({"line-1": "2.01"}, "Of line 1 no more than €2.00 can be given back."),
+        ({"line-1": "1.005"}, "'1.005' is no amount of EUR: it has digits and at most 2 decimals."),
+        ({"line-1": "-1"}, "'-1' is no amount of EUR"),
+        ({"line-1": "0"}, "Of line 1 nothing would be given back."),
+        ({"line-1": ""}, "Nothing was typed beside any line."),
+        ({"line-1": "1", "reason": ""}, "A reason has 1 to 150 characters."),
+    ],
+)
+def test_what_makes_no_sense_is_said_where_it_was_typed(
+    operator: Client, october: Invoice, typed: dict[str, str], said: str
+) -> None:
+    answer = ask(operator, october, **{"reason": WHY} | typed)
+    shown = words(answer, 400)
+    assert said in shown
+    assert f'value="{typed["line-1"]}"' in answer.content.decode()
+    assert notes(october) == []
+
+
+def test_a_draft_has_nothing_to_type(operator: Client, kestrel: Home) -> None:
+    ran(kestrel.project, sold(), at("2026-11-01 00:00:00"), 60)
+    rating.rate(now=NOW)
+    with as_tenant(kestrel.tenant.pk):
+        drafts.refresh(kestrel.tenant, now=NOW)
+        unfinished = Invoice.objects.get()
+    shown = words(operator.get(f"/ops/invoices/{unfinished.pk}/"))
+    assert "Only a final invoice can be credited." in shown
+    assert "Reason" not in shown
+    assert "This invoice is draft." in words(ask(operator, unfinished, all="1", reason=WHY), 409)
+
+
+def test_an_invoice_that_is_not_there_is_missing(operator: Client) -> None:
+    assert operator.get("/ops/invoices/inv_none/").status_code == 404
+
+
+def test_the_ledger_leads_to_the_invoice_that_it_tells_of(operator: Client, october: Invoice) -> None:
+    shown = operator.get(f"/ops/ledger/?invoice={october.pk}").content.decode()
+    assert f'href="/ops/invoices/{october.pk}/"' in shown
+
+
+def test_a_tenant_reads_what_was_given_back_and_what_is_still_to_be_paid(
+    payer: Client, october: Invoice
+) -> None:
+    assert "Credit notes" not in words(payer.get(f"/invoices/{october.pk}/"))
+    credit(october, {1: 50})
+    shown = words(payer.get(f"/invoices/{october.pk}/"))
+    assert "Still to be paid €2.55 €0.50 given back" in shown
+    assert "€2.55 due." in shown
+    assert f"{WHY} €0.50 €0.00 €0.50" in shown
+    assert f"Credit note CN-2026-11-0001: €0.50 given back. {WHY}" in shown
+    credit(october)
+    shown = words(payer.get(f"/invoices/{october.pk}/"))
+    assert "Paid: nothing was left to be paid, after what was given back." in shown
+
+
+def test_a_tenant_reads_what_is_on_its_balance_and_what_was_drawn_from_it(
+    payer: Client, october: Invoice
+) -> None:
+    collect(pay(october))
+    credit(october, {1: 150})
+    assert "€1.50 is on your balance" in words(payer.get("/invoices/"))
+    shown = words(payer.get(f"/invoices/{october.pk}/"))
+    assert "€1.50 of it, which was paid, is on the balance" in shown
+    assert "€3.05 paid" in shown
+    following = november(october, 100)
+    shown = words(payer.get(f"/invoices/{following.pk}/"))
+    assert "Still to be paid €0.00 €1.00 drawn from your balance" in shown
+    assert "€1.00 drawn from the balance" in shown
+    credit(following, now=LATER)
+    closing_words = words(payer.get(f"/invoices/{following.pk}/"))
+    assert "€1.00 drawn from your balance, €1.00 given back" in closing_words
+
+
+def test_what_was_drawn_and_given_back_is_said_together_once_nothing_is_due(
+    payer: Client, october: Invoice
+) -> None:
+    collect(pay(october))
+    credit(october, {1: 150})
+    following = november(october, 200)
+    credit(following, now=LATER)
+    shown = words(payer.get(f"/invoices/{following.pk}/"))
+    assert "after what was drawn from your balance and given back." in shown
+
+
+def test_over_the_api_a_tenant_reads_its_notes_and_what_is_due(kestrel: Home, october: Invoice) -> None:
+    note = credit(october, {1: 50, 2: 5})
+    api: Any = Api(kestrel.token(Role.BILLING, now=NOW))
+    told = api.ask("GET", f"invoices/{october.pk}").json()
+    assert (told["total"]["amount"], told["settled"]["amount"], told["due"]["amount"]) == (
+        "3.050000",
+        "0.550000",
+        "2.500000",
+    )
+    (listed,) = api.ask("GET", f"credit-notes?invoice={october.pk}").json()["items"]
+    assert listed == api.ask("GET", f"credit-notes/{note.pk}").json()
+    assert listed == {
+        "id": note.pk,
+        "number": "CN-2026-11-0001",
+        "invoice": october.pk,
+        "reason": WHY,
+        "total": {"amount": "0.550000", "currency": "EUR"},
+        "off_due": {"amount": "0.550000", "currency": "EUR"},
+        "to_balance": {"amount": "0.000000", "currency": "EUR"},
+        "lines": [
+            {"n": 1, "amount": {"amount": "0.500000", "currency": "EUR"}},
+            {"n": 2, "amount": {"amount": "0.050000", "currency": "EUR"}},
+        ],
+        "issued_at": "2026-11-01T00:05:00Z",
+    }
+
+
+def test_over_the_api_operators_read_those_of_all_tenants(operator: Client, october: Invoice) -> None:
+    note = credit(october, {1: 50})
+    (found,) = operator.get(f"/api/v1/ops/invoices?tenant={october.tenant_id}").json()["items"]
+    assert (found["id"], found["tenant"]["name"]) == (october.pk, "Kestrel")
+    lines = operator.get(f"/api/v1/ops/invoices/{october.pk}/lines").json()["items"]
+    assert [(line["n"], line["credited"]["amount"]) for line in lines] == [(1, "0.500000"), (2, "0.000000")]
+    (listed,) = operator.get(f"/api/v1/ops/credit-notes?invoice={october.pk}").json()["items"]
+    assert (listed["id"], listed["tenant"]["id"]) == (note.pk, october.tenant_id)
+
+
+def test_a_proof_turns_red_when_what_is_due_is_not_what_the_ledger_says(october: Invoice) -> None:
+    def red() -> list[str]:
+        with as_staff():
+            return [proof.name for proof in proofs.check(now=clock.now()) if not proof.holds]
+
+    credit(october, {1: 50})
+    collect(pay(october))
+    with clock.standing_at(books_now()):
+        assert red() == []
+        with transaction.atomic():
+            with as_tenant(october.tenant_id):
+                CreditNote.objects.create(
+                    tenant_id=october.tenant_id, invoice=october, series="CN", number=1, currency="EUR", total=1,
+                    off_due=0, reason="", issued_at=clock.now(), issued_by="",
+                )  # fmt: skip
+            assert red() == ["invoices are in the books"]
+            transaction.set_rollback(True)
+        following = november(october, 100)
+        with as_tenant(october.tenant_id):
+            Invoice.objects.filter(pk=following.pk).update(settled=1)
+        assert red() == ["what is due is owed"]
+
+
+def books_now() -> Any:
+    """Return the moment by which the books were written: PostgreSQL's own."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT clock_timestamp()")
+        return cursor.fetchone()[0]
