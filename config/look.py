@@ -136,6 +136,7 @@ OPS_NAV: Plan = (
         (
             ("tenants", "Tenants", "building"),
             ("ops-queue", "Queue", "hourglass"),
+            ("ops-invoices", "Invoices", "receipt"),
             ("ops-ledger", "Ledger", "scale"),
             ("ops-system", "System", "settings"),
         ),

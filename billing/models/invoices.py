@@ -1,5 +1,7 @@
 """A tenant's month as lines; once finalized it never changes."""
 
+from datetime import datetime
+
 from django.db import models
 from django.db.models import F, Q
 
@@ -66,6 +68,11 @@ class Invoice(TenantOwned):
 
     def __str__(self) -> str:
         return f"{self.series}-{self.number:04d}" if self.number else f"draft {self.period_id}"
+
+    @property
+    def month(self) -> str:
+        """Its month as people say it: `October 2026`. Needs its period."""
+        return f"{datetime.fromisoformat(self.period.label + '-01'):%B %Y}"
 
     @property
     def to_pay(self) -> int:

@@ -9,7 +9,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
 from billing.portal import calls, downloads
-from billing.portal.invoices import invoice_of, month_words
+from billing.portal.invoices import invoice_of
 from billing.portal.pages import PageRequest, page
 from billing.services import bundles
 from billing.verify import verify
@@ -45,7 +45,7 @@ def check(request: PageRequest, pk: str) -> HttpResponse:
     raw = bundles.bundle(found).whole(most=WHILE_ONE_WAITS)
     context = {
         "invoice": found,
-        "month": month_words(found),
+        "month": found.month,
         "report": verify.check(raw) if raw is not None else None,
         "file_name": bundles.file_name(found),
         "now": request.now,

@@ -45,7 +45,7 @@ def invoices(request: PageRequest) -> HttpResponse:
         ]  # fmt: skip
         return downloads.table("invoices", LIST_HEADS, cells)
     context = {
-        "invoices": [(each, month_words(each)) for each in listed],
+        "invoices": listed,
         "owed": books.owed(request.tenant.pk),
         "balance": books.balance(request.tenant.pk, request.tenant.currency),
         "draft": next((each for each in listed if each.status == InvoiceStatus.DRAFT), None),
@@ -86,7 +86,7 @@ def invoice(request: PageRequest, pk: str) -> HttpResponse:
         "money": money,
         "payment": money.payment,
         "may_pay": may_settle(request),
-        "month": month_words(found),
+        "month": found.month,
         "rows": rows,
         "seconds": sum(row.line.unit_seconds for row in rows),
         "leases": sum(row.line.leases for row in rows),
@@ -140,10 +140,6 @@ def invoice_of(request: PageRequest, pk: str) -> Invoice:
 def may_settle(request: PageRequest) -> bool:
     """Tell whether the visitor may pay: invoices are the tenant's, so the right must be on all of it."""
     return request.roles.may("billing.write", ())
-
-
-def month_words(invoice: Invoice) -> str:
-    return f"{datetime.fromisoformat(invoice.period.label + '-01'):%B %Y}"
 
 
 def lines_of(invoice: Invoice) -> list[Row]:

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from django.db.models import Count
 from django.http import HttpResponse
@@ -50,7 +49,7 @@ def plan_or_missing(pk: str) -> MovePlan:
 @page("plans")
 def plans(request: OpsRequest) -> HttpResponse:
     """Show what is proposed and under way, and what became of the rest."""
-    rows: Any = MovePlan.objects.select_related("cluster").annotate(count=Count("moves"))
+    rows = MovePlan.objects.select_related("cluster").annotate(count=Count("moves"))
     listed = part(request, rows.order_by("-proposed_at", "-id"), count=MovePlan.objects.count())
     told = {
         "part": listed,

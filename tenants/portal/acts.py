@@ -7,6 +7,7 @@ from urllib.parse import urlencode
 
 from django.conf import settings
 from django.contrib import messages
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 
@@ -67,7 +68,7 @@ class Part:
 
 def part(
     request: HttpRequest,
-    rows: Sequence[Any],
+    rows: Sequence[Any] | QuerySet[Any, Any],
     name: str = "from",
     *,
     count: int | None = None,

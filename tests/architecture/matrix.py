@@ -616,6 +616,7 @@ ROWS: dict[str, Row] = {
     "ops/cards/<str:pk>/panel/": ops(thing="gpu", GET=STAFF),
     "ops/cards/<str:pk>/quarantine/": ops(thing="gpu", GET=STAFF, POST=STAFF),
     "ops/cards/<str:pk>/return/": ops(thing="gpu", GET=STAFF, POST=STAFF),
+    "ops/invoices/": ops(GET=STAFF),
     "ops/invoices/<str:pk>/": ops(thing="final invoice", GET=STAFF, POST=STAFF),
     "ops/payments/<str:pk>/untaken/": ops(thing="payment", GET=STAFF, POST=STAFF),
     "ops/clusters/": ops(GET=STAFF),

@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, Route
 
 from billing.gateways.simulated import Ill, SimulatedGateway, suffer
 from billing.models import Invoice, InvoiceStatus
-from billing.services import closing, drafts, rating
+from billing.services import closing, crediting, drafts, rating
 from billing.services.payments import collecting, opening
 from broker.domain.states import LeaseState
 from broker.models import Lease, Volume
@@ -26,7 +26,7 @@ from tenants.models import Member, Project, User
 from tenants.services.actors import Actor
 from tenants.services.walls import as_tenant
 from tests.billing.portal.desks import price_all
-from tests.world import Home, Life, alive, fleet, home, offering, work
+from tests.world import OPERATOR, Home, Life, alive, fleet, home, offering, work
 
 GATEWAY = "billing.gateways.simulated.SimulatedGateway"
 PASSWORD = "long enough to be a password"
@@ -218,15 +218,17 @@ def peopled() -> Portal:
 
 
 def in_vain(owner: Home, now: datetime) -> str:
-    """Close the month that is over, and have its payment declined."""
+    """Close the month that is over, have its payment declined, and give some of it back."""
     suffer(owner.tenant.pk, Ill.DECLINED)
-    closing.close_due(now=now)
     with payments.through(SimulatedGateway()):
+        closing.close_due(now=now)
         opening.open_due(now=now)
         for _, payment_id, tenant_id in collecting.due(now=now):
             collecting.collect(payment_id, tenant_id, now=now)
     with as_tenant(owner.tenant.pk):
-        return Invoice.objects.filter(status=InvoiceStatus.FINALIZED).latest("pk").pk
+        invoice = Invoice.objects.filter(status=InvoiceStatus.FINALIZED).latest("pk")
+    crediting.credit(invoice, wanted={1: 40}, why="its card was slow for an hour", actor=OPERATOR, now=now)
+    return invoice.pk
 
 
 def keeping_things(life: Life, owner: Home, live: dict[str, Lease]) -> Volume:

@@ -1,25 +1,30 @@
-"""One invoice of a tenant as operators see it: its lines, what is left of each, and giving some of it back."""
+"""Invoices of all tenants as operators see them: the list, and one with what is left of its lines to give back."""
 
 import re
 from dataclasses import dataclass
 from typing import Any
 
 from django.contrib import messages
+from django.db.models import Count
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_safe
 
 from billing.domain.crediting import Left
 from billing.domain.money import Money, NotAnAmount, minor_of
-from billing.models import Invoice
-from billing.portal.invoices import Row, lines_of, month_words
+from billing.models import Invoice, InvoiceStatus
+from billing.portal.invoices import Row, lines_of
 from billing.services import crediting
+from billing.services.ledger import books
 from broker.portal.operations import ASKS, OpsRequest, page
-from tenants.portal.acts import MOST, ops_call
+from tenants.portal.acts import MOST, ops_call, part
 from tenants.portal.refused import because
 from tenants.services.refusals import Invalid, Missing, Refused
 from tenants.services.walls import as_staff
 
 FIELD = re.compile(r"line-([0-9]{1,9})", re.ASCII)
+SHOWN = (InvoiceStatus.DRAFT, InvoiceStatus.FINALIZED, InvoiceStatus.PAID)
 ALL = "all"  # the button that gives back whatever is left
 
 
@@ -33,6 +38,39 @@ class Line:
     typed: str
 
 
+@require_safe
+@page("invoices")
+def table(request: OpsRequest) -> HttpResponse:
+    """Show the invoices of all tenants, the latest months first; of one state where the address says so."""
+    state = request.GET.get("state", "")
+    state = state if state in SHOWN else ""
+    counts = dict(Invoice.objects.values_list("status").annotate(count=Count("pk")).order_by())
+    rows = Invoice.objects.select_related("period", "tenant").order_by("-period__label", "tenant__name", "pk")
+    rows = rows.filter(status=state) if state else rows
+    here = reverse("ops-invoices")
+    told = {
+        "part": part(request, rows, count=counts.get(state, 0) if state else sum(counts.values())),
+        "filters": [
+            {"url": here, "label": "All", "count": sum(counts.values()), "current": not state},
+            *(
+                {
+                    "url": f"{here}?state={each.value}",
+                    "label": each.label,
+                    "count": counts.get(each.value, 0),
+                    "current": each.value == state,
+                }
+                for each in SHOWN
+            ),
+        ],
+        "owed": books.owed_by_all(),
+        "calls": [
+            ops_call("Invoices of all tenants", "ops/invoices", status=state, limit=MOST),
+            ops_call("Credit notes of all tenants", "ops/credit-notes", sort="-id", limit=MOST),
+        ],
+    }
+    return render(request, "ops/invoices.html", told)
+
+
 @ASKS
 @page("invoice")
 def invoice(request: OpsRequest, pk: str) -> HttpResponse:
@@ -40,7 +78,7 @@ def invoice(request: OpsRequest, pk: str) -> HttpResponse:
     with as_staff():
         found = Invoice.objects.select_related("period", "tenant").filter(pk=pk).first()
     if found is None:
-        raise Missing(f"There is no invoice {pk!r}.", fix="Look for it in the ledger.")
+        raise Missing(f"There is no invoice {pk!r}.", fix="Look for it in the list of invoices.")
     refusal: Refused | None = None
     if request.method == "POST":
         try:
@@ -90,7 +128,6 @@ def _told(request: OpsRequest, invoice: Invoice, refusal: Refused | None) -> dic
     ]
     return {
         "invoice": invoice,
-        "month": month_words(invoice),
         "lines": lines,
         "left": sum(line.left.left for line in lines),
         "creditable": invoice.status in crediting.CREDITABLE,

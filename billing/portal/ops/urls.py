@@ -18,6 +18,7 @@ urlpatterns = [
     path("offerings/<str:pk>/publish/", offerings.publish, name="ops-offering-publish"),
     path("offerings/<str:pk>/retire/", offerings.retire, name="ops-offering-retire"),
     path("payments/<str:pk>/untaken/", payments.untaken, name="ops-payment-untaken"),
+    path("invoices/", invoices.table, name="ops-invoices"),
     path("invoices/<str:pk>/", invoices.invoice, name="ops-invoice"),
     path("ledger/", ledger.ledger, name="ops-ledger"),
     path("system/", system.system, name="ops-system"),

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from django.db import connection
+from django.db.models import QuerySet, Sum
 
 from billing.domain.ledger import GROW_BY_CREDIT, AccountType
 from billing.domain.money import Money
@@ -111,9 +112,18 @@ def missing() -> list[tuple[str, str, str]]:
 
 def owed(tenant_id: str) -> list[Money]:
     """Return what a tenant owes for final invoices, in each currency in which it owes anything; one query."""
-    receivable = AccountBalance.objects.filter(tenant_id=tenant_id, account__type=AccountType.RECEIVABLE)
-    found = receivable.exclude(minor=0).order_by("account__currency")
-    return [Money(minor, currency) for minor, currency in found.values_list("minor", "account__currency")]
+    return _owed(AccountBalance.objects.filter(tenant_id=tenant_id))
+
+
+def owed_by_all() -> list[Money]:
+    """Return what all tenants owe together, in each currency; one query."""
+    return _owed(AccountBalance.objects.all())
+
+
+def _owed(balances: QuerySet[AccountBalance]) -> list[Money]:
+    by_currency = balances.filter(account__type=AccountType.RECEIVABLE).values("account__currency")
+    found = by_currency.annotate(all=Sum("minor")).exclude(all=0).order_by("account__currency")
+    return [Money(int(minor), currency) for currency, minor in found.values_list("account__currency", "all")]
 
 
 def balance(tenant_id: str, currency: str) -> int:

@@ -138,6 +138,18 @@ def test_an_invoice_that_is_not_there_is_missing(operator: Client) -> None:
     assert operator.get("/ops/invoices/inv_none/").status_code == 404
 
 
+def test_operators_read_the_invoices_of_all_tenants_and_those_of_one_state(
+    operator: Client, kestrel: Home, october: Invoice
+) -> None:
+    shown = words(operator.get("/ops/invoices/"))
+    assert "€3.05 is due by the ledger." in shown
+    assert "October 2026 Kestrel Kestrel Finalized 2026-10-0001 1 Nov 2026 €3.05 €3.05" in shown
+    credit(october)
+    assert "0 invoices are in this state." in words(operator.get("/ops/invoices/?state=finalized"))
+    assert "2026-10-0001 1 Nov 2026 €3.05 —" in words(operator.get("/ops/invoices/?state=paid"))
+    assert "2026-10-0001" in words(operator.get("/ops/invoices/?state=unheard-of"))
+
+
 def test_the_ledger_leads_to_the_invoice_that_it_tells_of(operator: Client, october: Invoice) -> None:
     shown = operator.get(f"/ops/ledger/?invoice={october.pk}").content.decode()
     assert f'href="/ops/invoices/{october.pk}/"' in shown
