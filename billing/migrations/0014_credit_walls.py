@@ -1,5 +1,6 @@
-"""Walls around credit notes: of a line no more than it came to, a note is the sum of its lines, and what is settled
-of an invoice without a payment only grows, while no payment of it may have taken the money.
+"""Walls around credit notes: of a line no more than it came to, a note is the sum of its lines and lowers what is due
+first, and what is settled of an invoice without a payment is what notes and draws say, while no payment of it may have
+taken the money.
 """
 
 from django.db import migrations
@@ -7,7 +8,7 @@ from django.db import migrations
 from tenants.models.walls import append_only, tenant_wall
 
 # Locking the invoice lets two who give back of one line at once pass one after the other. The second's question sees
-# what the first one committed. The sum of a note is looked at when its transaction ends, with all its lines there.
+# what the first one committed. The sum of a note is looked at when its transaction ends, with all its lines there; none comes later.
 CREDITS = """
 CREATE FUNCTION refuse_overcredit() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
@@ -34,24 +35,66 @@ END $$;
 CREATE TRIGGER within_its_line AFTER INSERT ON billing_creditnoteline
   FOR EACH ROW EXECUTE FUNCTION refuse_overcredit();
 CREATE FUNCTION refuse_odd_note() RETURNS trigger LANGUAGE plpgsql AS $$
-DECLARE
-  note text := CASE WHEN TG_TABLE_NAME = 'billing_creditnote' THEN NEW.id::text
-                    ELSE to_jsonb(NEW) ->> 'credit_note_id' END;
 BEGIN
-  IF NOT EXISTS (SELECT FROM billing_creditnote n WHERE n.id = note AND n.total = (
-                   SELECT sum(c.minor) FROM billing_creditnoteline c WHERE c.credit_note_id = n.id)) THEN
-    RAISE EXCEPTION 'credit note % is not the sum of its lines', note
+  IF NEW.total IS DISTINCT FROM (
+       SELECT sum(c.minor) FROM billing_creditnoteline c WHERE c.credit_note_id = NEW.id) THEN
+    RAISE EXCEPTION 'credit note % is not the sum of its lines', NEW.id
       USING ERRCODE = 'restrict_violation', CONSTRAINT = 'credit_note_is_its_lines';
   END IF;
   RETURN NULL;
 END $$;
 CREATE CONSTRAINT TRIGGER sum_of_its_lines AFTER INSERT ON billing_creditnote
   DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION refuse_odd_note();
-CREATE CONSTRAINT TRIGGER sum_of_its_lines AFTER INSERT ON billing_creditnoteline
-  DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION refuse_odd_note();
+CREATE FUNCTION refuse_later_lines() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+  note text;
+BEGIN
+  SELECT n.id INTO note FROM billing_creditnote n
+   WHERE n.id IN (SELECT credit_note_id FROM added)
+     AND n.total < (SELECT sum(c.minor) FROM billing_creditnoteline c WHERE c.credit_note_id = n.id);
+  IF FOUND THEN
+    RAISE EXCEPTION 'credit note % is not the sum of its lines', note
+      USING ERRCODE = 'restrict_violation', CONSTRAINT = 'credit_note_is_its_lines';
+  END IF;
+  RETURN NULL;
+END $$;
+CREATE TRIGGER no_more_than_its_note AFTER INSERT ON billing_creditnoteline
+  REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION refuse_later_lines();
+CREATE FUNCTION refuse_odd_parts() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+  due bigint;
+BEGIN
+  SELECT CASE i.status WHEN 'finalized' THEN i.total - i.settled ELSE 0 END INTO due FROM billing_invoice i
+   WHERE i.id = NEW.invoice_id AND i.tenant_id = NEW.tenant_id AND i.status IN ('finalized', 'paid')
+     FOR NO KEY UPDATE;
+  IF NOT FOUND OR NEW.off_due <> least(NEW.total, due) THEN
+    RAISE EXCEPTION 'credit note % lowers what is due on its final invoice % first', NEW.id, NEW.invoice_id
+      USING ERRCODE = 'restrict_violation', CONSTRAINT = 'credit_lowers_what_is_due';
+  END IF;
+  RETURN NULL;
+END $$;
+CREATE TRIGGER lowers_what_is_due AFTER INSERT ON billing_creditnote
+  FOR EACH ROW EXECUTE FUNCTION refuse_odd_parts();
+CREATE FUNCTION refuse_odd_draw() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM FROM billing_invoice i WHERE i.id = NEW.invoice_id AND i.tenant_id = NEW.tenant_id
+    AND i.status = 'draft' AND NEW.minor <= i.total FOR NO KEY UPDATE;
+  IF NOT FOUND THEN
+    RAISE EXCEPTION 'a draw is of an invoice of its tenant that becomes final now, and of no more than it came to: %',
+      NEW.invoice_id USING ERRCODE = 'restrict_violation', CONSTRAINT = 'draw_of_its_invoice';
+  END IF;
+  RETURN NULL;
+END $$;
+CREATE TRIGGER of_its_invoice AFTER INSERT ON billing_balancedraw
+  FOR EACH ROW EXECUTE FUNCTION refuse_odd_draw();
 """
 NO_CREDITS = """
-DROP TRIGGER sum_of_its_lines ON billing_creditnoteline;
+DROP TRIGGER of_its_invoice ON billing_balancedraw;
+DROP FUNCTION refuse_odd_draw();
+DROP TRIGGER lowers_what_is_due ON billing_creditnote;
+DROP FUNCTION refuse_odd_parts();
+DROP TRIGGER no_more_than_its_note ON billing_creditnoteline;
+DROP FUNCTION refuse_later_lines();
 DROP TRIGGER sum_of_its_lines ON billing_creditnote;
 DROP FUNCTION refuse_odd_note();
 DROP TRIGGER within_its_line ON billing_creditnoteline;
@@ -96,6 +139,11 @@ END $$;
 """
 SETTLED = """  IF NEW.settled < OLD.settled OR OLD.settled > 0 AND NEW.status = 'void' THEN
     RAISE EXCEPTION 'what was given back or drawn of invoice % stays so', OLD.id USING ERRCODE = 'restrict_violation';
+  END IF;
+  IF NEW.settled <> coalesce((SELECT sum(n.off_due) FROM billing_creditnote n WHERE n.invoice_id = OLD.id), 0)
+                    + coalesce((SELECT d.minor FROM billing_balancedraw d WHERE d.invoice_id = OLD.id), 0) THEN
+    RAISE EXCEPTION 'what is settled of invoice % is what was given back and drawn', OLD.id
+      USING ERRCODE = 'restrict_violation', CONSTRAINT = 'settled_is_told';
   END IF;
 """
 TOLD = """

@@ -49,12 +49,21 @@ def finalized(scope: Scope) -> list[Event]:
         Event(
             reverse("invoice", args=[invoice.pk]),
             f"Invoice {invoice}",
-            f"is {'paid' if invoice.paid_at else 'final'}, {Money(invoice.total, invoice.currency)}",
+            became(invoice),
             invoice.status,
             invoice.paid_at or invoice.finalized_at or scope.tenant.created_at,
         )
         for invoice in rows[:1]
     ]
+
+
+def became(invoice: Invoice) -> str:
+    """Say what became of a final invoice, with what was paid or is still to be."""
+    if invoice.paid_at and not invoice.to_pay:
+        return f"is settled, {Money(invoice.total, invoice.currency)}"
+    if invoice.paid_at:
+        return f"is paid, {Money(invoice.to_pay, invoice.currency)}"
+    return f"is final, {Money(invoice.due, invoice.currency)} to be paid"
 
 
 def steps_of(scope: Scope) -> list[Event]:

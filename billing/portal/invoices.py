@@ -26,7 +26,18 @@ from tenants.models import Project
 from tenants.services.permissions import require
 from tenants.services.refusals import Missing
 
-LIST_HEADS = ["id", "month", "number", "status", "total", "currency", "finalized_at", "paid_at"]
+LIST_HEADS = [
+    "id",
+    "month",
+    "number",
+    "status",
+    "total",
+    "settled",
+    "due",
+    "currency",
+    "finalized_at",
+    "paid_at",
+]
 LINE_HEADS = ["n", "project", "offering", "price_class", "leases", "unit_seconds", "price_per_hour",
               "amount", "currency"]  # fmt: skip
 
@@ -39,11 +50,7 @@ def invoices(request: PageRequest) -> HttpResponse:
         Invoice.objects.filter(tenant=request.tenant).select_related("period").order_by("-period__span")
     )
     if request.GET.get("format") == "csv":
-        cells = [
-            [i.pk, i.period.label, str(i) if i.number else "", i.status, decimal_string(i.total, i.currency),
-             i.currency, *(at.isoformat() if at else "" for at in (i.finalized_at, i.paid_at))] for i in listed
-        ]  # fmt: skip
-        return downloads.table("invoices", LIST_HEADS, cells)
+        return downloads.table("invoices", LIST_HEADS, [_cells(each) for each in listed])
     context = {
         "invoices": listed,
         "owed": books.owed(request.tenant.pk),
@@ -54,8 +61,23 @@ def invoices(request: PageRequest) -> HttpResponse:
         "csv": f"{request.path}?format=csv",
         "now": request.now,
         "call": calls.get("/invoices?limit=500"),
+        "call_balance": calls.get("/balance"),
     }
     return render(request, "billing/invoices.html", context)
+
+
+def _cells(invoice: Invoice) -> list[str]:
+    """Return an invoice as a row of the file, as LIST_HEADS names it."""
+    amounts = (invoice.total, invoice.settled, invoice.due)
+    return [
+        invoice.pk,
+        invoice.period.label,
+        str(invoice) if invoice.number else "",
+        invoice.status,
+        *(decimal_string(minor, invoice.currency) for minor in amounts),
+        invoice.currency,
+        *(at.isoformat() if at else "" for at in (invoice.finalized_at, invoice.paid_at)),
+    ]
 
 
 @dataclass(frozen=True)

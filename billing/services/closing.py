@@ -139,11 +139,11 @@ def _finalize(invoice: Invoice, month: BillingPeriod, now: datetime) -> None:
     invoice.status, invoice.finalized_at = InvoiceStatus.FINALIZED, now
     invoice.collected = payments.gateway() is not None
     invoice.settled = min(books.balance(invoice.tenant_id, invoice.currency), max(invoice.total, 0))
-    invoice.save(update_fields=["series", "number", "status", "finalized_at", "collected", "settled"])
-    if invoice.settled:
+    if invoice.settled:  # first, for nothing counts as settled without it
         BalanceDraw.objects.create(
             tenant_id=invoice.tenant_id, invoice=invoice, minor=invoice.settled, at=now
         )
+    invoice.save(update_fields=["series", "number", "status", "finalized_at", "collected", "settled"])
     audit.record(
         "invoice.finalize",
         actor=BILLING,
@@ -152,8 +152,8 @@ def _finalize(invoice: Invoice, month: BillingPeriod, now: datetime) -> None:
         subject_id=invoice.pk,
         subject_label=str(invoice),
         total=invoice.total,
-        settled=invoice.settled,
         currency=invoice.currency,
+        **({"settled": invoice.settled} if invoice.settled else {}),
     )
 
 

@@ -4,17 +4,19 @@ The invoice never changes. What of it is still to be paid becomes less; what was
 balance, from which the next invoice that becomes final is settled first.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 
 from django.db import connection, transaction
 from django.db.models import Sum
 
 from billing.domain.crediting import Left, TooMuch, everything, judge, off_due
+from billing.domain.money import Money
 from billing.models import CreditNote, CreditNoteLine, Invoice, InvoiceStatus
 from billing.models.payments import UNSETTLED
 from billing.services import numbering
 from billing.services.ledger import posting
+from billing.services.payments import opening
 from broker.services.leases import evicting
 from tenants.services import audit
 from tenants.services.actors import Actor
@@ -37,12 +39,13 @@ def left(invoice: Invoice) -> list[Left]:
 
 @transaction.atomic
 def credit(
-    invoice: Invoice, *, wanted: Mapping[int, int] | None, why: str, actor: Actor, now: datetime
+    invoice: Invoice, *, wanted: Mapping[int, int] | None, seen: int, why: str, actor: Actor, now: datetime
 ) -> CreditNote:
     """Give back these minor units of these lines, by number, or all that is left of the invoice.
 
-    Raises Invalid for amounts that are not there and without a reason, NotCreditable for a draft, a void invoice, and
-    one whose payment is under way.
+    `seen` is how much of it was given back already when whoever asks looked, so that the same request twice, or two
+    people at once, give back once. Raises Invalid for amounts that are not there and without a reason, NotCreditable
+    for a draft, a void invoice, one whose payment is under way, and where more was given back than was seen.
     """
     reason = evicting.reason(why)
     with as_tenant(invoice.tenant_id):
@@ -50,6 +53,7 @@ def credit(
         invoice = Invoice.objects.select_for_update().get(pk=invoice.pk)
         _check(invoice)
         lines = left(invoice)
+        _check_seen(invoice, lines, seen)
         amounts = dict(everything(lines) if wanted is None else wanted)
         try:
             total = judge(lines, amounts, invoice.currency)
@@ -67,6 +71,15 @@ def _check(invoice: Invoice) -> None:
         raise NotCreditable(
             f"Payment {waits.pk} of invoice {invoice} is under way; it may have taken all of it.",
             fix="Wait until it is settled; what was paid then goes to the tenant's balance.",
+        )
+
+
+def _check_seen(invoice: Invoice, lines: Iterable[Left], seen: int) -> None:
+    if (credited := sum(line.credited for line in lines)) != seen:
+        raise NotCreditable(
+            f"Of this invoice {Money(credited, invoice.currency)} was given back by now,"
+            f" not {Money(seen, invoice.currency)} as when you looked.",
+            fix="Look at its credit notes: yours may be among them. If not, ask once more.",
         )
 
 
@@ -96,8 +109,10 @@ def _issue(
     ):  # at the transaction's end nothing of the tenant's would be seen any longer
         cursor.execute(IN_FULL)
     if note.off_due:
-        paid = {"status": InvoiceStatus.PAID, "paid_at": now} if note.off_due == due else {}
-        Invoice.objects.filter(pk=invoice.pk).update(settled=invoice.settled + note.off_due, **paid)
+        invoice.settled += note.off_due
+        if note.off_due == due:
+            invoice.status, invoice.paid_at = InvoiceStatus.PAID, now
+        invoice.save(update_fields=["settled", "status", "paid_at"])
     audit.record(
         "invoice.credit",
         actor=actor,
@@ -105,11 +120,13 @@ def _issue(
         tenant_id=invoice.tenant_id,
         subject_id=invoice.pk,
         subject_label=str(invoice),
-        credit_note=note.pk,
+        credit_note=str(note),
         amount=note.total,
-        to_balance=note.to_balance,
+        **({"to_balance": note.to_balance} if note.to_balance else {}),
         currency=note.currency,
         reason=reason,
     )
+    if invoice.status == InvoiceStatus.PAID and note.off_due:
+        opening.record("invoice.pay", invoice, actor=actor, now=now)
     posting.credited([note.pk], now=now)
     return note

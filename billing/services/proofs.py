@@ -86,6 +86,22 @@ CLAIMS = (
         """,
     ),
     Claim(
+        "balances are what was given back",
+        "Every tenant's balance is what credit notes put there and no invoice has drawn since.",
+        """
+        SELECT tenant_id FROM (
+               SELECT tenant_id, currency, total - off_due AS minor FROM billing_creditnote
+                UNION ALL
+               SELECT d.tenant_id, i.currency, -d.minor
+                 FROM billing_balancedraw d JOIN billing_invoice i ON i.id = d.invoice_id
+                UNION ALL
+               SELECT a.tenant_id, a.currency, -b.minor
+                 FROM billing_ledgeraccount a JOIN billing_accountbalance b ON b.account_id = a.id
+                WHERE a.type = 'wallet_paid') moved
+         GROUP BY tenant_id, currency HAVING sum(minor) <> 0
+        """,
+    ),
+    Claim(
         "invoices are in the books",
         "Every invoice that became final lately, every payment and every credit note of one is posted in the ledger.",
         f"""

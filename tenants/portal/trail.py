@@ -27,7 +27,7 @@ LABELS = {
     "expires_at": "until",
     "total": "amount",
 }
-MONEY = ("amount", "total", "minor")
+MONEY = ("amount", "total", "minor", "settled", "to_balance")
 ENDINGS = re.compile(r"_(s|gib|at|id)$")
 
 

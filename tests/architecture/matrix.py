@@ -288,7 +288,7 @@ def a_credit_note(world: World) -> str:
         Invoice.objects.filter(pk=invoice.pk).update(
             status="finalized", finalized_at=over, series="x", number=moment().microsecond
         )
-        crediting.credit(invoice, wanted={1: 1}, why="a coin too much", actor=SYSTEM, now=moment())
+        crediting.credit(invoice, wanted={1: 1}, seen=0, why="a coin too much", actor=SYSTEM, now=moment())
     return str(invoice.credit_notes.get().pk)
 
 
@@ -556,6 +556,7 @@ ROWS: dict[str, Row] = {
     "api/v1/invoices/<str:pk>/pay": api("billing", thing="final invoice", POST=SETTLERS, part=NOBODY),
     "api/v1/credit-notes": api("billing", GET=PAYERS, part=NOBODY),
     "api/v1/credit-notes/<str:pk>": api("billing", thing="credit note", GET=PAYERS, part=NOBODY),
+    "api/v1/balance": api("billing", GET=PAYERS, part=NOBODY),
     "api/v1/payments": api("billing", GET=PAYERS, part=NOBODY),
     "api/v1/payments/<str:pk>": api("billing", thing="payment", GET=PAYERS, part=NOBODY),
     "api/v1/price-versions": api("offerings", GET=ALL, part=SAME),
@@ -618,6 +619,7 @@ ROWS: dict[str, Row] = {
     "ops/cards/<str:pk>/return/": ops(thing="gpu", GET=STAFF, POST=STAFF),
     "ops/invoices/": ops(GET=STAFF),
     "ops/invoices/<str:pk>/": ops(thing="final invoice", GET=STAFF, POST=STAFF),
+    "ops/invoices/<str:pk>/give-back/": ops(thing="final invoice", GET=STAFF, POST=STAFF),
     "ops/payments/<str:pk>/untaken/": ops(thing="payment", GET=STAFF, POST=STAFF),
     "ops/clusters/": ops(GET=STAFF),
     "ops/clusters/add/": ops(GET=STAFF, POST=STAFF),

@@ -37,6 +37,14 @@ def a_final_invoice(tenant_id: str, number: int) -> str:
     return str(invoice.pk)
 
 
+def a_draft(tenant_id: str, number: int) -> str:
+    """Keep an invoice that something may be drawn for."""
+    invoice = sample(apps.get_model("billing.Invoice"), tenant_id, number=number)
+    invoice.__dict__.update(total=1)
+    invoice.save(force_insert=True)
+    return str(invoice.pk)
+
+
 def a_credited_invoice(tenant_id: str, number: int) -> str:
     """Keep a final invoice of a currency called x with a line, for a note that gives it back."""
     invoice = sample(apps.get_model("billing.Invoice"), tenant_id, number=number)
@@ -98,6 +106,7 @@ PARTICULAR: dict[str, dict[str, Any]] = {
         "number": lambda _, n: n,
     },
     "billing.CreditNoteLine": {"credit_note_id": a_credit_note, "line_id": the_line_of_it},
+    "billing.BalanceDraw": {"invoice_id": a_draft},
     "billing.AccountBalance": {"account_id": lambda tenant_id, number: 10**6 + number},
     "billing.LedgerTransfer": {
         "debit_account_id": an_account("receivable"),

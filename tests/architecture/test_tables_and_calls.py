@@ -156,7 +156,7 @@ def of_operators(desk: Desk, operator: Client) -> dict[str, str]:
     was_used(desk)
     final = closing.close_period(desk.owner.tenant, "2026-10", now=life.now)
     assert final is not None
-    crediting.credit(final, wanted={1: 1}, why="to see it given back", actor=OPERATOR, now=life.now)
+    crediting.credit(final, wanted={1: 1}, seen=0, why="to see it given back", actor=OPERATOR, now=life.now)
     invoice = bill()
     ill(invoice, Ill.REJECTED)
     collect(pay(invoice))

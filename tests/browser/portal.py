@@ -227,7 +227,9 @@ def in_vain(owner: Home, now: datetime) -> str:
             collecting.collect(payment_id, tenant_id, now=now)
     with as_tenant(owner.tenant.pk):
         invoice = Invoice.objects.filter(status=InvoiceStatus.FINALIZED).latest("pk")
-    crediting.credit(invoice, wanted={1: 40}, why="its card was slow for an hour", actor=OPERATOR, now=now)
+    crediting.credit(
+        invoice, wanted={1: 40}, seen=0, why="its card was slow for an hour", actor=OPERATOR, now=now
+    )
     return invoice.pk
 
 

@@ -17,7 +17,7 @@ from billing.models import Invoice, InvoiceStatus
 from billing.portal.invoices import Row, lines_of
 from billing.services import crediting
 from billing.services.ledger import books
-from broker.portal.operations import ASKS, OpsRequest, page
+from broker.portal.operations import ASKS, OpsRequest, Step, ask, page
 from tenants.portal.acts import MOST, ops_call, part
 from tenants.portal.refused import because
 from tenants.services.refusals import Invalid, Missing, Refused
@@ -25,7 +25,14 @@ from tenants.services.walls import as_staff
 
 FIELD = re.compile(r"line-([0-9]{1,9})", re.ASCII)
 SHOWN = (InvoiceStatus.DRAFT, InvoiceStatus.FINALIZED, InvoiceStatus.PAID)
-ALL = "all"  # the button that gives back whatever is left
+NUMBER = re.compile(r"[0-9]{1,18}", re.ASCII)
+
+
+CANNOT_BE_TAKEN_BACK = (
+    "The invoice stays as it is; the note has a number of its own and cannot be taken back. What is still to be paid"
+    " becomes less; what was paid goes to the tenant's balance, from which its next invoice is settled first."
+)
+TOLD_TO_THE_TENANT = "The tenant reads it on the invoice and in its trail."
 
 
 @dataclass(frozen=True)
@@ -74,17 +81,15 @@ def table(request: OpsRequest) -> HttpResponse:
 @ASKS
 @page("invoice")
 def invoice(request: OpsRequest, pk: str) -> HttpResponse:
-    """Show an invoice; a POST gives back the amounts that were typed, or all that is left."""
-    with as_staff():
-        found = Invoice.objects.select_related("period", "tenant").filter(pk=pk).first()
-    if found is None:
-        raise Missing(f"There is no invoice {pk!r}.", fix="Look for it in the list of invoices.")
+    """Show an invoice; a POST gives back the amounts that were typed."""
+    found = _invoice_of(pk)
     refusal: Refused | None = None
     if request.method == "POST":
         try:
             note = crediting.credit(
                 found,
-                wanted=None if ALL in request.POST else _typed(request, found.currency),
+                wanted=_typed(request, found.currency),
+                seen=_seen(request.POST.get("seen", "")),
                 why=request.POST.get("reason", ""),
                 actor=request.actor,
                 now=request.now,
@@ -98,6 +103,47 @@ def invoice(request: OpsRequest, pk: str) -> HttpResponse:
     with as_staff():
         told = _told(request, found, refusal)
         return render(request, "ops/invoice.html", told, status=refusal.status if refusal else 200)
+
+
+@ASKS
+@page("invoice")
+def give_back(request: OpsRequest, pk: str) -> HttpResponse:
+    """Ask whether all that is left of an invoice is to be given back, and do so."""
+    found = _invoice_of(pk)
+    with as_staff():
+        left = sum(line.left for line in crediting.left(found))
+
+    def act(why: str) -> str:
+        seen = _seen(request.GET.get("seen", ""))
+        note = crediting.credit(found, wanted=None, seen=seen, why=why, actor=request.actor, now=request.now)
+        return f"{note}: {Money(note.total, note.currency)} given back."
+
+    step = Step(
+        title=f"Give back all {Money(left, found.currency)} that is left of {found} of {found.tenant.name}?",
+        verb="Give back all of it",
+        back=reverse("ops-invoice", args=[pk]),
+        lines=(CANNOT_BE_TAKEN_BACK,),
+        danger=True,
+        hint=TOLD_TO_THE_TENANT,
+    )
+    return ask(request, step, act)
+
+
+def _invoice_of(pk: str) -> Invoice:
+    with as_staff():
+        found = Invoice.objects.select_related("period", "tenant").filter(pk=pk).first()
+    if found is None:
+        raise Missing(f"There is no invoice {pk!r}.", fix="Look for it in the list of invoices.")
+    return found
+
+
+def _seen(told: str) -> int:
+    """Return how much had been given back when the page was shown, or raise Invalid for a form that says nothing."""
+    if not NUMBER.fullmatch(told):
+        raise Invalid(
+            "seen", "The form does not say how much had been given back.", fix="Open the page again."
+        )
+    return int(told)
 
 
 def _typed(request: OpsRequest, currency: str) -> dict[int, int]:
@@ -116,20 +162,21 @@ def _typed(request: OpsRequest, currency: str) -> dict[int, int]:
 
 
 def _told(request: OpsRequest, invoice: Invoice, refusal: Refused | None) -> dict[str, Any]:
-    left = {line.n: line for line in crediting.left(invoice)}
-    lines = [
-        Line(
-            row,
-            left[row.line.n],
-            most=str(Money(left[row.line.n].left, invoice.currency)),
-            typed=request.POST.get(f"line-{row.line.n}", ""),
-        )
-        for row in lines_of(invoice)
-    ]
+    shown = part(request, lines_of(invoice))
+    every = {line.n: line for line in crediting.left(invoice)}
+    lines = []
+    for row in shown.rows:
+        left = every.get(row.line.n) or Left(row.line.n, row.line.minor, 0)  # a draft's change meanwhile
+        typed = request.POST.get(f"line-{row.line.n}", "")
+        lines.append(Line(row, left, most=str(Money(left.left, invoice.currency)), typed=typed))
     return {
         "invoice": invoice,
+        "part": shown,
         "lines": lines,
-        "left": sum(line.left.left for line in lines),
+        "left": sum(line.left for line in every.values()),
+        "seen": sum(line.credited for line in every.values()),
+        "cannot_be_taken_back": CANNOT_BE_TAKEN_BACK,
+        "told_to_the_tenant": TOLD_TO_THE_TENANT,
         "creditable": invoice.status in crediting.CREDITABLE,
         "notes": list(invoice.credit_notes.order_by("-issued_at", "-pk")),
         "refusal": refusal,

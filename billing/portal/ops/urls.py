@@ -20,6 +20,7 @@ urlpatterns = [
     path("payments/<str:pk>/untaken/", payments.untaken, name="ops-payment-untaken"),
     path("invoices/", invoices.table, name="ops-invoices"),
     path("invoices/<str:pk>/", invoices.invoice, name="ops-invoice"),
+    path("invoices/<str:pk>/give-back/", invoices.give_back, name="ops-invoice-give-back"),
     path("ledger/", ledger.ledger, name="ops-ledger"),
     path("system/", system.system, name="ops-system"),
     path("proofs/", system.strip, name="ops-proofs"),

@@ -10,7 +10,12 @@ from billing.services.ledger import books, posting
 from tenants.services.walls import as_sweep, as_tenant
 
 log = structlog.get_logger(__name__)
-POST = {"finalized": posting.finalized, "paid": posting.paid, "voided": posting.voided}
+POST = {
+    "credited": posting.credited,
+    "finalized": posting.finalized,
+    "paid": posting.paid,
+    "voided": posting.voided,
+}
 
 
 def post_missing(*, now: datetime) -> int:
@@ -27,7 +32,7 @@ def post_missing(*, now: datetime) -> int:
     for tenant_id, subjects in tenants.items():
         try:
             with as_tenant(tenant_id):
-                # In this order: what is reversed must be there.
+                # In this order: what is drawn from a balance, and what is reversed, must be there.
                 written += sum(POST[what](subjects[what], now=now) for what in POST if what in subjects)
         except (DatabaseError, posting.Contradiction) as error:
             log.error("the books lack what happened", tenant=tenant_id, why=str(error).strip())

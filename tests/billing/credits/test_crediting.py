@@ -1,5 +1,7 @@
 """What an invoice should not have charged is given back: off what is due, or to the balance of whoever paid it."""
 
+from typing import Any
+
 import pytest
 from django.db.models import Sum
 
@@ -160,9 +162,32 @@ def test_the_trail_says_who_gave_back_what_and_why() -> None:
         event = AuditEvent.objects.get(action="invoice.credit")
     assert (event.subject_id, event.actor_label) == (invoice.pk, "operator@example.org")
     assert event.detail == {
-        "credit_note": note.pk,
+        "credit_note": str(note),
         "amount": 50,
-        "to_balance": 0,
         "currency": "EUR",
         "reason": WHY,
     }
+
+
+def test_the_trail_tells_what_went_to_the_balance_and_was_drawn_from_it() -> None:
+    invoice = month_of_two_lines()
+    collect(pay(invoice))
+    credit(invoice, {1: 150})
+    following = november(invoice, 100)
+    assert detail(invoice, "invoice.credit")["to_balance"] == 150
+    assert "settled" not in detail(invoice, "invoice.finalize")
+    assert detail(following, "invoice.finalize")["settled"] == 100
+
+
+def test_the_trail_says_that_an_invoice_is_settled_whoever_paid_none_of_it() -> None:
+    invoice = month_of_two_lines()
+    credit(invoice, {1: 200})
+    with as_tenant(invoice.tenant_id):
+        assert not AuditEvent.objects.filter(action="invoice.pay").exists()
+    credit(invoice)
+    assert detail(invoice, "invoice.pay")["amount"] == 0
+
+
+def detail(invoice: Invoice, action: str) -> dict[str, Any]:
+    with as_tenant(invoice.tenant_id):
+        return AuditEvent.objects.get(action=action, subject_id=invoice.pk).detail

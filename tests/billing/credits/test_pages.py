@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from html import unescape
 from typing import Any
+from unittest import mock
 
 import pytest
 from django.db import connection, transaction
@@ -11,11 +12,12 @@ from django.utils.html import strip_tags
 
 from billing.models import CreditNote, Invoice
 from billing.services import closing, drafts, proofs, rating
+from billing.services.ledger import posting
 from ports import clock
 from tenants.domain.roles import Role
 from tenants.models import User
 from tenants.services.walls import as_staff, as_tenant
-from tests.billing.credits.notes import LATER, WHY, credit, november
+from tests.billing.credits.notes import LATER, WHY, credit, given_back, month_of_two_lines, november
 from tests.billing.histories import HOUR, at, ran, sold
 from tests.billing.payments.bills import NOW, collect, pay
 from tests.tenants.people import Api
@@ -73,7 +75,7 @@ def notes(invoice: Invoice) -> list[tuple[str, int, str]]:
 
 
 def ask(operator: Client, invoice: Invoice, **typed: str) -> Any:
-    return operator.post(f"/ops/invoices/{invoice.pk}/", typed)
+    return operator.post(f"/ops/invoices/{invoice.pk}/", {"seen": str(given_back(invoice))} | typed)
 
 
 def test_an_operator_gives_back_what_was_typed_and_reads_it_there(operator: Client, october: Invoice) -> None:
@@ -92,13 +94,39 @@ def test_an_operator_gives_back_what_was_typed_and_reads_it_there(operator: Clie
     assert f"{WHY} €0.50 €0.00 €0.50" in after
 
 
-def test_one_button_gives_back_all_that_is_left(operator: Client, october: Invoice) -> None:
+def test_all_that_is_left_is_given_back_when_it_was_asked_whether(operator: Client, october: Invoice) -> None:
     credit(october, {1: 50})
-    ask(operator, october, all="1", reason=WHY)
+    page = operator.get(f"/ops/invoices/{october.pk}/").content.decode()
+    give_back = f"/ops/invoices/{october.pk}/give-back/?seen=50"
+    assert f'href="{give_back}"' in page
+    assert "Give back all €2.55 that is left of 2026-10-0001 of Kestrel?" in words(operator.get(give_back))
+    assert len(notes(october)) == 1
+    assert operator.post(give_back, {"reason": WHY}).status_code == 302
     assert [total for _, total, _ in notes(october)] == [50, 255]
     after = words(operator.get(f"/ops/invoices/{october.pk}/"))
     assert "Left to give back €0.00" in after
     assert "Give back all" not in after
+
+
+def test_a_form_that_is_sent_twice_gives_back_once(operator: Client, october: Invoice) -> None:
+    form = {"seen": "0", "reason": WHY, "line-1": "0.50"}
+    assert ask(operator, october, **form).status_code == 302
+    said = words(ask(operator, october, **form), 409)
+    assert "Of this invoice €0.50 was given back by now, not €0.00 as when you looked." in said
+    give_back = f"/ops/invoices/{october.pk}/give-back/"
+    assert operator.post(f"{give_back}?seen=0", {"reason": WHY}).status_code == 409
+    assert operator.post(give_back, {"reason": WHY}).status_code == 400
+    assert ask(operator, october, **form | {"seen": "many"}).status_code == 400
+    assert [total for _, total, _ in notes(october)] == [50]
+
+
+def test_lines_come_in_parts_and_all_of_them_can_be_given_back(operator: Client, kestrel: Home) -> None:
+    invoice = month_of_two_lines(*range(1, 31), *range(1, 31))
+    page = f"/ops/invoices/{invoice.pk}/"
+    first, second = operator.get(page).content.decode(), operator.get(f"{page}?from=40").content.decode()
+    assert (first.count('name="line-'), second.count('name="line-')) == (40, 20)
+    assert 'name="line-60"' in second
+    assert "of 60 lines" in words(operator.get(page))
 
 
 @pytest.mark.parametrize(
@@ -131,7 +159,7 @@ def test_a_draft_has_nothing_to_type(operator: Client, kestrel: Home) -> None:
     shown = words(operator.get(f"/ops/invoices/{unfinished.pk}/"))
     assert "Only a final invoice can be credited." in shown
     assert "Reason" not in shown
-    assert "This invoice is draft." in words(ask(operator, unfinished, all="1", reason=WHY), 409)
+    assert "This invoice is draft." in words(ask(operator, unfinished, reason=WHY, **{"line-1": "0.01"}), 409)
 
 
 def test_an_invoice_that_is_not_there_is_missing(operator: Client) -> None:
@@ -226,6 +254,31 @@ def test_over_the_api_a_tenant_reads_its_notes_and_what_is_due(kestrel: Home, oc
     }
 
 
+def test_over_the_api_a_tenant_reads_what_is_due_and_what_is_on_its_balance(
+    kestrel: Home, october: Invoice
+) -> None:
+    api: Any = Api(kestrel.token(Role.BILLING, now=NOW))
+    due = {"amount": "3.050000", "currency": "EUR"}
+    assert api.ask("GET", "balance").json() == {"owed": [due], "balance": due | {"amount": "0.000000"}}
+    collect(pay(october))
+    credit(october, {1: 150})
+    assert api.ask("GET", "balance").json() == {"owed": [], "balance": due | {"amount": "1.500000"}}
+
+
+def test_the_file_of_invoices_says_what_was_settled_and_what_is_due(payer: Client, october: Invoice) -> None:
+    credit(october, {1: 50})
+    heads, row = payer.get("/invoices/?format=csv").content.decode().splitlines()
+    told = dict(zip(heads.split(","), row.split(","), strict=True))
+    assert (told["total"], told["settled"], told["due"]) == ("3.050000", "0.500000", "2.550000")
+
+
+def test_news_say_what_became_of_an_invoice_and_of_how_much(payer: Client, october: Invoice) -> None:
+    credit(october, {1: 50})
+    assert "Invoice 2026-10-0001 is final, €2.55 to be paid" in words(payer.get("/"))
+    credit(october)
+    assert "Invoice 2026-10-0001 is settled, €3.05" in words(payer.get("/"))
+
+
 def test_over_the_api_operators_read_those_of_all_tenants(operator: Client, october: Invoice) -> None:
     note = credit(october, {1: 50})
     (found,) = operator.get(f"/api/v1/ops/invoices?tenant={october.tenant_id}").json()["items"]
@@ -251,12 +304,12 @@ def test_a_proof_turns_red_when_what_is_due_is_not_what_the_ledger_says(october:
                     tenant_id=october.tenant_id, invoice=october, series="CN", number=1, currency="EUR", total=1,
                     off_due=0, reason="", issued_at=clock.now(), issued_by="",
                 )  # fmt: skip
-            assert red() == ["invoices are in the books"]
+            assert red() == ["balances are what was given back", "invoices are in the books"]
             transaction.set_rollback(True)
         following = november(october, 100)
-        with as_tenant(october.tenant_id):
-            Invoice.objects.filter(pk=following.pk).update(settled=1)
-        assert red() == ["what is due is owed"]
+        with mock.patch.object(posting, "credited", return_value=0):
+            credit(following, {1: 1}, now=LATER)
+        assert red() == ["what is due is owed", "invoices are in the books"]
 
 
 def books_now() -> Any:

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from django.db import DatabaseError, connection, connections, transaction
 
-from billing.models import CreditNote, CreditNoteLine, Invoice, InvoiceLine
-from tenants.services.refusals import Refused
+from billing.models import BalanceDraw, CreditNote, CreditNoteLine, Invoice, InvoiceLine
+from billing.services.crediting import NotCreditable
+from tenants.services.refusals import Invalid
 from tenants.services.walls import as_tenant
 from tests.billing.credits.notes import credit, month_of_two_lines
 from tests.billing.payments.bills import NOW, draft, fresh, pay
@@ -32,7 +33,9 @@ def written(invoice: Invoice, lines: dict[int, int], **otherwise: Any) -> Callab
     """Write a note past the service."""
 
     def write() -> None:
-        fields = {"total": sum(lines.values()), "off_due": 0, "currency": "EUR"} | otherwise
+        total = otherwise.get("total", sum(lines.values()))
+        off_due = min(total, fresh(invoice).due)
+        fields = {"total": total, "off_due": off_due, "currency": "EUR"} | otherwise
         note = CreditNote.objects.create(
             tenant_id=invoice.tenant_id, invoice=invoice, series="CN", number=1, reason="a bug", issued_at=NOW, **fields
         )  # fmt: skip
@@ -86,7 +89,8 @@ def test_what_is_settled_only_grows_and_is_never_more_than_all_of_it() -> None:
     credit(invoice, {1: 50})
     rows = Invoice.objects.filter(pk=invoice.pk)
     refused(invoice, lambda: rows.update(settled=49), "stays so")
-    refused(invoice, lambda: rows.update(settled=306), "settled_is_a_part_of_it")
+    refused(invoice, lambda: rows.update(settled=51), "is what was given back and drawn")
+    refused(invoice, lambda: rows.update(settled=305, status="paid", paid_at=NOW), "is what was given back")
     refused(invoice, lambda: rows.update(status="void"), "stays so")
     refused(invoice, lambda: rows.update(status="paid", paid_at=NOW), "paid by a payment")
 
@@ -95,15 +99,65 @@ def test_what_is_settled_only_grows_and_is_never_more_than_all_of_it() -> None:
 def test_nothing_is_settled_otherwise_while_a_payment_may_have_taken_it() -> None:
     invoice = month_of_two_lines()
     pay(invoice)
-    refused(invoice, lambda: Invoice.objects.filter(pk=invoice.pk).update(settled=1), "may have taken")
+    note = written(invoice, {lines_of(invoice)[0]: 1})
+
+    def attack() -> None:
+        note()
+        Invoice.objects.filter(pk=invoice.pk).update(settled=1)
+
+    refused(invoice, attack, "may have taken")
 
 
 @pytest.mark.django_db
 def test_a_draft_has_nothing_settled() -> None:
     unfinished = draft()
+    rows = Invoice.objects.filter(pk=unfinished.pk)
+    refused(unfinished, lambda: rows.update(settled=1), "is what was given back and drawn")
+
+    def attack() -> None:
+        draw(unfinished, 1)()
+        rows.update(settled=1)
+
+    refused(unfinished, attack, "settled_is_a_part_of_it")
+
+
+@pytest.mark.django_db
+def test_a_note_lowers_what_is_due_before_anything_goes_to_the_balance() -> None:
+    invoice = month_of_two_lines()
+    line = lines_of(invoice)[0]
+    refused(invoice, written(invoice, {line: 10}, off_due=0), "lowers what is due")
+    refused(invoice, written(invoice, {line: 10}, off_due=9), "lowers what is due")
+
+
+@pytest.mark.django_db
+def test_a_note_grows_by_no_line_later() -> None:
+    invoice = month_of_two_lines()
+    note, line = credit(invoice, {1: 50}), lines_of(invoice)[1]
     refused(
-        unfinished, lambda: Invoice.objects.filter(pk=unfinished.pk).update(settled=1), "settled_is_a_part"
+        invoice,
+        lambda: CreditNoteLine.objects.create(
+            tenant_id=invoice.tenant_id, credit_note=note, line_id=line, minor=1
+        ),
+        "not the sum of its lines",
     )
+
+
+def draw(invoice: Invoice, minor: int) -> Callable[[], None]:
+    def write() -> None:
+        BalanceDraw.objects.create(tenant_id=invoice.tenant_id, invoice=invoice, minor=minor, at=NOW)
+
+    return write
+
+
+@pytest.mark.django_db
+def test_a_draw_is_of_an_invoice_that_becomes_final_and_of_no_more_than_it_came_to() -> None:
+    final, unfinished, others = month_of_two_lines(), draft(), draft()
+    refused(final, draw(final, 1), "becomes final now")
+    refused(unfinished, draw(unfinished, unfinished.total + 1), "becomes final now")
+    with as_tenant(unfinished.tenant_id):
+        stranger = BalanceDraw(tenant_id=unfinished.tenant_id, invoice=others, minor=1, at=NOW)
+        with pytest.raises(DatabaseError, match=r"becomes final now|foreign key"), transaction.atomic():
+            stranger.save()
 
 
 def test_many_who_give_back_one_line_at_once_give_back_one_line(own_database: OwnDatabase) -> None:
@@ -111,8 +165,12 @@ def test_many_who_give_back_one_line_at_once_give_back_one_line(own_database: Ow
 
     def one(_: int) -> int:
         try:
-            return credit(invoice, {1: 30}).total
-        except Refused:
+            while True:
+                try:
+                    return credit(invoice, {1: 30}).total
+                except NotCreditable:
+                    continue  # somebody was faster: look again
+        except Invalid:
             return 0
         finally:
             connections.close_all()
@@ -123,3 +181,20 @@ def test_many_who_give_back_one_line_at_once_give_back_one_line(own_database: Ow
     assert fresh(invoice).to_pay == 10
     with as_tenant(invoice.tenant_id):
         assert sorted(CreditNote.objects.values_list("number", flat=True)) == [1, 2, 3]
+
+
+def test_one_request_that_comes_many_times_gives_back_once(own_database: OwnDatabase) -> None:
+    invoice = month_of_two_lines(100)
+
+    def one(_: int) -> int:
+        try:
+            return credit(invoice, {1: 30}, seen=0).total
+        except NotCreditable:
+            return 0
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(8) as pool:
+        given_back = list(pool.map(one, range(16)))
+    assert sorted(given_back, reverse=True)[:2] == [30, 0]
+    assert fresh(invoice).to_pay == 70

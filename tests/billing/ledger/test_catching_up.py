@@ -14,6 +14,7 @@ from billing.services import proofs
 from billing.services.ledger import books, catching_up, posting
 from ports import clock
 from tenants.services.walls import as_staff, as_tenant
+from tests.billing.credits.notes import credit, month_of_two_lines, november
 from tests.billing.ledger.ledgers import booked, on_accounts, transfers
 from tests.billing.ledger.test_posting import FINAL, PAID
 from tests.billing.ledger.test_sealing import later
@@ -49,6 +50,26 @@ def test_an_old_invoice_that_was_taken_back_is_booked_and_reversed() -> None:
     assert catching_up.post_missing(now=NOW) == 4
     assert on_accounts(invoice.tenant_id) == {"receivable": 0, "accrued": 0}
     assert catching_up.post_missing(now=NOW) == 0
+
+
+def test_what_was_given_back_and_drawn_is_booked_in_the_order_in_which_it_can_be() -> None:
+    with older_release():
+        invoice = month_of_two_lines()
+        collect(pay(invoice))
+        credit(invoice, {1: 150})
+    with as_staff():
+        assert sorted({what for _, what, _ in books.missing()}) == ["credited", "finalized", "paid"]
+    assert catching_up.post_missing(now=later()) == 5
+    assert on_accounts(invoice.tenant_id) == {"receivable": 0, "accrued": 0, "wallet_paid": 150}
+    with patch.object(posting, "finalized", return_value=0):
+        following = november(invoice, 100)
+    with as_staff():
+        assert books.missing() == [
+            (invoice.tenant_id, "finalized", following.pk), (invoice.tenant_id, "finalized", following.pk)
+        ]  # fmt: skip
+    assert catching_up.post_missing(now=later()) == 3
+    assert on_accounts(invoice.tenant_id)["wallet_paid"] == 50
+    assert catching_up.post_missing(now=later()) == 0
 
 
 @pytest.mark.parametrize("error", [DatabaseError("no such row"), posting.Contradiction("otherwise")])
