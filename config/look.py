@@ -112,6 +112,7 @@ TENANT_NAV: Plan = (
         "Money and people",
         (
             ("spend", "Spend", "chart-bar"),
+            ("budgets", "Budgets", "target"),
             ("invoices", "Invoices", "receipt"),
             ("projects", "Projects", "sitemap"),
             ("team", "Team", "users"),

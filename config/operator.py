@@ -90,7 +90,11 @@ class Operator(BaseSettings):
         description="Median seconds that it takes longer where something left cut is destroyed first.",
     )
     lease_gates: tuple[str, ...] = Field(
-        default=("broker.services.quotas.gate", "billing.services.burn.gate"),
+        default=(
+            "broker.services.quotas.gate",
+            "billing.services.burn.gate",
+            "billing.services.funds.holds.gate",
+        ),
         description="What a lease must pass before it may queue, in this order.",
     )
     payment_gateway: str = Field(

@@ -9,6 +9,7 @@ from billing.api.all_ledger import OpsLedgerTransfers, OpsTrialBalance
 from billing.api.all_money import OpsOfferings, OpsPayments, OpsPriceVersions, OpsProofs
 from billing.api.all_prices import OpsGaps, OpsNextPrices, OpsPreviews
 from billing.api.balance import Balances
+from billing.api.budgets import Budgets, Holds
 from billing.api.credit_notes import CreditNotes
 from billing.api.invoices import Invoices
 from billing.api.payments import Payments
@@ -22,6 +23,8 @@ router.register("usage", Usage, "api-usage")
 router.register("rated-charges", RatedCharges, "api-rated-charge")
 router.register("invoices", Invoices, "api-invoice")
 router.register("credit-notes", CreditNotes, "api-credit-note")
+router.register("budgets", Budgets, "api-budget")
+router.register("holds", Holds, "api-hold")
 router.register("balance", Balances, "api-balance")
 router.register("payments", Payments, "api-payment")
 router.register("price-versions", PriceVersions, "api-price-version")

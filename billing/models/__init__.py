@@ -1,3 +1,4 @@
+from billing.models.budgets import Budget, BudgetMonth, Hold, HoldPart
 from billing.models.charges import BillingRun, RatedCharge, RatingMark
 from billing.models.credits import BalanceDraw, CreditNote, CreditNoteLine
 from billing.models.invoices import Invoice, InvoiceLine, InvoiceSeries, InvoiceStatus
@@ -13,8 +14,12 @@ __all__ = [
     "BalanceDraw",
     "BillingPeriod",
     "BillingRun",
+    "Budget",
+    "BudgetMonth",
     "CreditNote",
     "CreditNoteLine",
+    "Hold",
+    "HoldPart",
     "Invoice",
     "InvoiceLine",
     "InvoiceSeries",

@@ -23,3 +23,11 @@ def credit_note_id() -> str:
 
 def draw_id() -> str:
     return ids.new("drw")
+
+
+def budget_id() -> str:
+    return ids.new("bud")
+
+
+def hold_id() -> str:
+    return ids.new("hld")

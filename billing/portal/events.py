@@ -22,6 +22,7 @@ ENDS = {
     EndReason.DEVICE_LOST: "ended: its card was lost",
     EndReason.PROVISION_TIMEOUT: "was not ready in time; nothing is charged",
     EndReason.SPEC_REFUSED: "was refused by the cluster; nothing is charged",
+    EndReason.BUDGET: "ended: its budget has no room for it",
 }
 
 

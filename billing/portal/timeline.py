@@ -26,6 +26,7 @@ WHY = {
     EndReason.DEVICE_LOST: "its card was lost",
     EndReason.PROVISION_TIMEOUT: "not ready in time",
     EndReason.SPEC_REFUSED: "refused by the cluster",
+    EndReason.BUDGET: "no room in its budget",
 }
 
 

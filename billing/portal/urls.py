@@ -2,7 +2,19 @@
 
 from django.urls import path
 
-from billing.portal import catalogue, checking, home, invoices, launch, lease, leases, queue, spend, volumes
+from billing.portal import (
+    budgets,
+    catalogue,
+    checking,
+    home,
+    invoices,
+    launch,
+    lease,
+    leases,
+    queue,
+    spend,
+    volumes,
+)
 
 urlpatterns = [
     path("", home.home, name="home"),
@@ -21,6 +33,8 @@ urlpatterns = [
     path("volumes/<str:pk>/delete/", volumes.delete, name="volume-delete"),
     path("queue/", queue.queue, name="queue"),
     path("spend/", spend.spend, name="spend"),
+    path("budgets/", budgets.budgets, name="budgets"),
+    path("budgets/<str:pk>/remove/", budgets.remove, name="budget-remove"),
     path("invoices/", invoices.invoices, name="invoices"),
     path("invoices/verify.py", checking.program, name="invoice-program"),
     path("invoices/<str:pk>/", invoices.invoice, name="invoice"),

@@ -23,19 +23,21 @@ READS = frozenset(
         "offerings.read",
         "leases.read",
         "quotas.read",
+        "budgets.read",
         "usage.read",
         "tokens.read",  # one's own
         "tokens.write",  # one's own; never more than its bearer may
     }
 )
 WORKS = frozenset({"leases.write"})
-PAYS = frozenset({"billing.read", "billing.write"})
+PAYS = frozenset({"billing.read", "billing.write", "budgets.write"})
 LEADS = frozenset(
     {
         "projects.write",
         "members.write",
         "invitations.read",
         "quotas.write",
+        "budgets.write",
         "tokens.all",
         "audit.read",
         "billing.read",
@@ -54,10 +56,10 @@ ACTIONS = frozenset().union(*ALLOWED.values())
 
 IN_WORDS: dict[Role, str] = {
     Role.OWNER: "may do everything here, including billing and naming other owners",
-    Role.ADMIN: "may run leases, invite people, make projects, set quotas and see invoices",
+    Role.ADMIN: "may run leases, invite people, make projects, set quotas and budgets, and see invoices",
     Role.BILLING: "may see leases, and sees and settles everything about money",
     Role.MEMBER: "may launch, stop and extend leases, and see what they cost",
-    Role.VIEWER: "may look at leases, quotas and costs, and change nothing",
+    Role.VIEWER: "may look at leases, quotas, budgets and costs, and change nothing",
 }
 
 EVERYTHING = "tenant:admin"

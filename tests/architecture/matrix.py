@@ -28,10 +28,11 @@ from typing import Any
 
 from django.db.backends.postgresql.psycopg_any import NumericRange
 
-from billing.models import Invoice, InvoiceLine, LedgerTransfer, Payment
+from billing.models import Hold, Invoice, InvoiceLine, LedgerTransfer, Payment
 from billing.services import crediting, drafts, periods, rating
+from billing.services.funds import budgets, holds, needs
 from billing.services.ledger import posting
-from broker.models import Allocation, LayoutChange, MovePlan, Node, Offering
+from broker.models import Allocation, LayoutChange, Lease, MovePlan, Node, Offering
 from broker.services.leases.request import Wanted, request
 from broker.services.volumes import keeping
 from tenants.domain.roles import Role
@@ -189,6 +190,21 @@ def a_quota(world: World) -> str:
     return str(quota.pk)
 
 
+def a_budget(world: World) -> str:
+    child = world.child(f"ceiling-{moment().timestamp()}")
+    return str(budgets.set_limit(project=child, limit_minor=100, actor=SYSTEM, now=moment()).pk)
+
+
+def a_hold(world: World) -> str:
+    a_quote(world)
+    budgets.set_limit(project=world.root, limit_minor=10**9, actor=SYSTEM, now=moment())
+    lease = Lease.objects.get(pk=a_lease(world))
+    if not Hold.objects.filter(lease=lease).exists():
+        charged = needs.charged_of(lease.pk)
+        holds.set_aside(lease, needs.needed(lease, charged, now=moment()), charged, now=moment())
+    return str(Hold.objects.get(lease=lease).pk)
+
+
 def an_offering() -> Offering:
     if not Offering.objects.exists():
         rack_up(now=moment())
@@ -324,7 +340,19 @@ def an_allocation(world: World) -> str:
 
 # Things that lie in a project of the tree, so that a role on another project does not reach them.
 PLACED = frozenset(
-    {"lease", "quote", "volume", "project", "member", "invitation", "service account", "quota"}
+    {
+        "lease",
+        "quote",
+        "volume",
+        "project",
+        "member",
+        "invitation",
+        "service account",
+        "quota",
+        "budget",
+        "budget to remove",
+        "hold",
+    }
 )
 THINGS: dict[str, Thing] = {
     "invoice line": in_its_tenant(an_invoice_line),
@@ -352,6 +380,9 @@ THINGS: dict[str, Thing] = {
     "service account": in_its_tenant(a_machine),
     "token": in_its_tenant(a_token),
     "quota": in_its_tenant(a_quota),
+    "budget": in_its_tenant(a_budget),
+    "budget to remove": in_its_tenant(a_budget),
+    "hold": in_its_tenant(a_hold),
     "event": in_its_tenant(lambda world: str(AuditEvent.objects.latest("id").pk)),
 }
 
@@ -556,6 +587,24 @@ ROWS: dict[str, Row] = {
     "api/v1/invoices/<str:pk>/pay": api("billing", thing="final invoice", POST=SETTLERS, part=NOBODY),
     "api/v1/credit-notes": api("billing", GET=PAYERS, part=NOBODY),
     "api/v1/credit-notes/<str:pk>": api("billing", thing="credit note", GET=PAYERS, part=NOBODY),
+    "api/v1/budgets": api(
+        "budgets",
+        GET=ALL,
+        POST=PAYERS,
+        body=lambda w: {"project": w.child("b").pk, "limit": "5"},
+        part=SAME,
+    ),
+    "api/v1/budgets/<str:pk>": api(
+        "budgets",
+        thing="budget",
+        GET=ALL,
+        PATCH=PAYERS,
+        DELETE=PAYERS,
+        body=lambda w: {"limit": "1.50"},
+        part=SAME,
+    ),
+    "api/v1/holds": api("budgets", GET=ALL, part=SAME),
+    "api/v1/holds/<str:pk>": api("budgets", thing="hold", GET=ALL, part=SAME),
     "api/v1/balance": api("billing", GET=PAYERS, part=NOBODY),
     "api/v1/payments": api("billing", GET=PAYERS, part=NOBODY),
     "api/v1/payments/<str:pk>": api("billing", thing="payment", GET=PAYERS, part=NOBODY),
@@ -577,6 +626,8 @@ ROWS: dict[str, Row] = {
     "leases/<str:pk>/release/": page(thing="lease", GET=WORKERS, POST=WORKERS, part=SAME),
     "queue/": page(GET=ALL, part=SAME),
     "spend/": page(GET=ALL, part=SAME),
+    "budgets/": page(GET=ALL, POST=PAYERS, part=SAME),
+    "budgets/<str:pk>/remove/": page(thing="budget to remove", POST=PAYERS, part=SAME),
     "invoices/": page(GET=PAYERS, part=NOBODY),
     "invoices/verify.py": anybody(),
     "invoices/<str:pk>/": page(thing="invoice", GET=PAYERS, part=NOBODY),

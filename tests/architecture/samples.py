@@ -45,6 +45,20 @@ def a_draft(tenant_id: str, number: int) -> str:
     return str(invoice.pk)
 
 
+def a_hold(tenant_id: str, number: int) -> str:
+    """Keep a hold, for a part of it."""
+    hold = sample(apps.get_model("billing.Hold"), tenant_id, number=number)
+    hold.save(force_insert=True)
+    return str(hold.pk)
+
+
+def a_month_of_a_budget(tenant_id: str, number: int) -> int:
+    """Keep a month, for what is held of it."""
+    month = sample(apps.get_model("billing.BudgetMonth"), tenant_id, number=number)
+    month.save(force_insert=True)
+    return int(month.pk)
+
+
 def a_credited_invoice(tenant_id: str, number: int) -> str:
     """Keep a final invoice of a currency called x with a line, for a note that gives it back."""
     invoice = sample(apps.get_model("billing.Invoice"), tenant_id, number=number)
@@ -107,6 +121,7 @@ PARTICULAR: dict[str, dict[str, Any]] = {
     },
     "billing.CreditNoteLine": {"credit_note_id": a_credit_note, "line_id": the_line_of_it},
     "billing.BalanceDraw": {"invoice_id": a_draft},
+    "billing.HoldPart": {"hold_id": a_hold, "month_id": a_month_of_a_budget},
     "billing.AccountBalance": {"account_id": lambda tenant_id, number: 10**6 + number},
     "billing.LedgerTransfer": {
         "debit_account_id": an_account("receivable"),

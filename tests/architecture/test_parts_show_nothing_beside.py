@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from billing.models import Invoice
+from billing.models import Budget, Invoice
 from billing.services import drafts, rating
+from billing.services.funds import budgets
 from broker.models import Lease, Volume
 from config import events as stream
 from tenants.domain.roles import Grant, Grants, Role
@@ -176,6 +177,11 @@ def plant(desk: Desk, project: Project, word: str) -> Place:
     if here:
         limit = 7_771_000 if word == "quagga" else 900_000
         place.ids["quota"] = desk.owner.quota(QuotaKind.UNITS, limit, project).pk
+        with as_tenant(desk.owner.tenant.pk):
+            budget = budgets.set_limit(
+                project=project, limit_minor=limit, actor=desk.owner.actor, now=desk.life.now
+            )
+        place.ids["budget"] = place.ids["budget to remove"] = budget.pk
     return place
 
 
@@ -208,7 +214,7 @@ def marks(planted: Planted) -> dict[str, re.Pattern[str]]:
     told |= {name: re.compile(amount) for name, amount in AMOUNTS.items()}
     own, root = planted.alpha.project.pk, planted.desk.owner.project.pk
     with as_tenant(planted.desk.owner.tenant.pk):
-        for model in (Lease, Volume, Member, Invitation, ServiceAccount, Quota):
+        for model in (Lease, Volume, Member, Invitation, ServiceAccount, Quota, Budget):
             # What a member of the whole tenant is known by is their address, and a ceiling above is told.
             for row in model.objects.exclude(project=own):
                 if not (model is Quota and row.project_id == root):

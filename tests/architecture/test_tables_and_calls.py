@@ -14,6 +14,7 @@ from django.test.signals import template_rendered
 from billing.gateways.simulated import Ill, SimulatedGateway
 from billing.models import Invoice, Payment
 from billing.services import closing, crediting, drafts, rating
+from billing.services.funds import budgets
 from broker.domain.states import LeaseState
 from broker.models import (
     Allocation,
@@ -112,6 +113,8 @@ def of_tenant(desk: Desk) -> dict[str, str]:
     volume = life.volume(owner)
     life.lease(owner, offering("2g.20gb"), project=child, max_duration_s=9000)
     active = life.lease(owner, offering("3g.40gb"), volume=volume.pk, max_duration_s=9000)
+    with walls.as_tenant(owner.tenant.pk):
+        budgets.set_limit(project=owner.project, limit_minor=10**6, actor=owner.actor, now=life.now)
     life.run(100)
     life.lease(owner, offering("card"), LeaseState.QUEUED, quantity=8, same_node=True)
     rating.rate(now=life.now)

@@ -16,6 +16,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, Route
 from billing.gateways.simulated import Ill, SimulatedGateway, suffer
 from billing.models import Invoice, InvoiceStatus
 from billing.services import closing, crediting, drafts, rating
+from billing.services.funds import budgets
 from billing.services.payments import collecting, opening
 from broker.domain.states import LeaseState
 from broker.models import Lease, Volume
@@ -72,6 +73,7 @@ class Portal:
             "queue": "/queue/",
             "spend": "/spend/",
             "spend by month": "/spend/?by=month&group=project",
+            "budgets": "/budgets/",
             "invoices": "/invoices/",
             "invoice": f"/invoices/{self.invoice}/",
             "invoice whose payment was declined": f"/invoices/{self.declined}/",
@@ -227,6 +229,9 @@ def in_vain(owner: Home, now: datetime) -> str:
             collecting.collect(payment_id, tenant_id, now=now)
     with as_tenant(owner.tenant.pk):
         invoice = Invoice.objects.filter(status=InvoiceStatus.FINALIZED).latest("pk")
+    with as_tenant(owner.tenant.pk):
+        for project, limit in ((owner.project, 50_000), (Project.objects.exclude(parent=None)[0], 1_000)):
+            budgets.set_limit(project=project, limit_minor=limit, actor=owner.actor, now=now)
     crediting.credit(
         invoice, wanted={1: 40}, seen=0, why="its card was slow for an hour", actor=OPERATOR, now=now
     )

@@ -15,6 +15,7 @@ from tenants.services import tokens
 from tenants.services.walls import as_tenant
 
 DAYS = 51
+BUDGETS = {"": 2_500_000, "docking": 120_000}  # cents a month
 TOKEN_SCOPES = (
     "leases:write",
     "offerings:read",
@@ -53,6 +54,7 @@ class Command(BaseCommand):
                 until=now,
             )
         months.close_and_draft(now=now)
+        months.limit(kestrel, BUDGETS, now=now)
         with as_tenant(kestrel.tenant.pk):
             _, token = tokens.issue(
                 tenant=kestrel.tenant,

@@ -1,13 +1,16 @@
 """The story's money: everything charged, months that are over closed and collected, the present one drafted."""
 
+from collections.abc import Mapping
 from datetime import datetime
 
 from billing.services import closing, drafts, rating
+from billing.services.funds import budgets
 from billing.services.payments import collecting, opening
+from billing.services.showcase.people import Cast
 from broker.services import reconcile
 from ports import doorbell
-from tenants.models import Tenant
-from tenants.services.walls import as_sweep
+from tenants.models import Project, Tenant
+from tenants.services.walls import as_sweep, as_tenant
 
 
 def close_and_draft(*, now: datetime) -> None:
@@ -19,6 +22,15 @@ def close_and_draft(*, now: datetime) -> None:
     with as_sweep():
         everyone = list(Tenant.objects.values_list("pk", flat=True))
     drafts.refresh_all(everyone, now=now)
+
+
+def limit(cast: Cast, minor: Mapping[str, int], *, now: datetime) -> None:
+    """Give a tenant budgets: so much a month for the whole of it ("") and for its projects, by their names."""
+    tenant, owner = cast.tenant, next(iter(cast.actors.values()))
+    with as_tenant(tenant.pk):
+        nodes = cast.projects | {"": Project.objects.get(tenant=tenant, parent=None)}
+        for name, amount in minor.items():
+            budgets.set_limit(project=nodes[name], limit_minor=amount, actor=owner, now=now)
 
 
 def _collect(now: datetime) -> None:

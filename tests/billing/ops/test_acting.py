@@ -349,7 +349,7 @@ def test_the_system_page_tells_changes_from_visits(kestrel: Home, operator: Clie
     changes = page(operator, "/ops/system/")
     assert "node.cordoned" in changes
     assert "ops.system" not in changes
-    assert "13 of 13 proofs hold" in changes
+    assert "15 of 15 proofs hold" in changes
     assert "Valkey does not answer" in changes
     visits = page(operator, "/ops/system/?trail=visits")
     assert "ops.node.cordon" in visits

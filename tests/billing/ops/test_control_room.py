@@ -178,7 +178,7 @@ def test_pointing_at_a_card_tells_who_has_it_and_since_when(
 
 def test_the_proofs_stand_in_one_line(kestrel: Home, operator: Client) -> None:
     html = page(operator, "/ops/proofs/")
-    assert html.count("<use") == 13
+    assert html.count("<use") == 15
     assert "no oversell" in html
 
 
@@ -193,13 +193,13 @@ def test_the_top_bar_tells_how_many_proofs_hold(life: Life, kestrel: Home, opera
     queue = page(operator, "/ops/queue/")
     assert meter(queue) == "check", "without a script it leads to the proofs"
     assert 'hx-get="/ops/proofs/"' in queue
-    assert meter(page(operator, "/ops/system/")) == "13 of 13 ok"
-    assert meter(page(operator, "/ops/proofs/")) == "13 of 13 ok"
+    assert meter(page(operator, "/ops/system/")) == "15 of 15 ok"
+    assert meter(page(operator, "/ops/proofs/")) == "15 of 15 ok"
     life.lease(kestrel, world.offering("card"))
     for row in PriceVersion.objects.all():
         PriceVersion.objects.filter(pk=row.pk).update(valid=DateTimeTZRange(row.valid.lower, life.now))
     asked = operator.get("/ops/proofs/", headers={"HX-Request": "true", "HX-Target": "proven"})
-    assert meter(asked.content.decode()) == "12 of 13 bad"
+    assert meter(asked.content.decode()) == "14 of 15 bad"
     assert b"hx-swap-oob" not in asked.content, "what asks for itself is put in its own place"
     assert b'hx-swap-oob="true"' in operator.get("/ops/proofs/", headers={"HX-Target": "proofs"}).content
 

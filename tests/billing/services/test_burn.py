@@ -8,6 +8,7 @@ from django.utils.module_loading import import_string
 from pytest_django import DjangoAssertNumQueries
 
 from billing.services import burn
+from billing.services.funds import holds
 from billing.services.prices import NoPrice
 from broker.domain.states import LeaseState
 from broker.models import Lease, Offering
@@ -104,4 +105,4 @@ def extend(life: Life, owner: Home, lease: Lease) -> None:
 
 
 def test_both_gates_stand_in_the_way_unless_an_operator_says_otherwise() -> None:
-    assert [import_string(name) for name in GATES] == [quotas.gate, burn.gate]
+    assert [import_string(name) for name in GATES] == [quotas.gate, burn.gate, holds.gate]

@@ -19,7 +19,7 @@ from tests.database import OwnDatabase
 from tests.locks import wait_until_somebody_waits
 from tests.world import Home, Life, alive, cards, fresh, home, offering
 
-QUOTA, BURN = Operator.model_fields["lease_gates"].default
+QUOTA, BURN, _ = Operator.model_fields["lease_gates"].default
 HALFWAY = f"{__name__}.stop_halfway"
 asking, may_go_on = Event(), Event()
 

@@ -1,0 +1,190 @@
+"""Budgets of projects, how they stand this month, and what leases hold of them."""
+
+from typing import ClassVar
+
+from django.db.models import Prefetch, QuerySet
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from billing.api.amounts import MoneyOut, exact, money
+from billing.domain.money import NotAnAmount, minor_of
+from billing.models import Budget, Hold, HoldPart
+from billing.services.funds import budgets
+from billing.services.funds.budgets import Standing
+from tenants.api.etag import Etagged
+from tenants.api.fields import Strict
+from tenants.api.filters import Filter
+from tenants.api.idempotency import idempotent
+from tenants.api.serializers import Id
+from tenants.api.views import TenantViewSet, shape
+from tenants.services.refusals import Invalid
+
+LONGEST = 20  # letters of an amount
+TOLD = "told"  # where a budget of a page keeps how it stands
+
+
+class BudgetOut(serializers.ModelSerializer[Budget]):
+    """A ceiling of a month. `spent` is to this second, `held` may still be, and `left` is what new leases may take."""
+
+    project = serializers.CharField(source="project_id")
+    limit = serializers.SerializerMethodField()
+    spent = serializers.SerializerMethodField()
+    held = serializers.SerializerMethodField()
+    left = serializers.SerializerMethodField()
+
+    class Meta:
+        model = Budget
+        fields = ("id", "project", "limit", "spent", "held", "left")
+
+    def _of(self, budget: Budget) -> Standing:
+        """Return how it stands: read for a whole page at once, or now."""
+        if TOLD not in budget.__dict__:
+            (budget.__dict__[TOLD],) = budgets.standing(
+                [budget], tenant=budget.project.tenant, now=self.context["view"].now
+            )
+        found: Standing = budget.__dict__[TOLD]
+        return found
+
+    @extend_schema(responses=MoneyOut)
+    def get_limit(self, budget: Budget) -> dict[str, str]:
+        return money(budget.limit_minor, budget.currency)
+
+    @extend_schema(responses=MoneyOut)
+    def get_spent(self, budget: Budget) -> dict[str, str]:
+        return money(self._of(budget).spent, budget.currency)
+
+    @extend_schema(responses=MoneyOut)
+    def get_held(self, budget: Budget) -> dict[str, str]:
+        return money(self._of(budget).held, budget.currency)
+
+    @extend_schema(responses=MoneyOut)
+    def get_left(self, budget: Budget) -> dict[str, str]:
+        return money(self._of(budget).left, budget.currency)
+
+
+class BudgetWanted(Strict):
+    project = Id()
+    limit = serializers.CharField(max_length=LONGEST, help_text="An amount of your currency, such as 500.00.")
+
+
+class BudgetChange(Strict):
+    limit = serializers.CharField(max_length=LONGEST)
+
+
+class Budgets(Etagged, ListModelMixin, TenantViewSet):
+    """What a project and all below it may cost in a month. A lease sets its part aside before it queues."""
+
+    serializer_class = BudgetOut
+    project_field = "project"
+    filters = {"project": Filter("project_id")}
+    actions_needed = {
+        "list": "budgets.read",
+        "retrieve": "budgets.read",
+        "create": "budgets.write",
+        "partial_update": "budgets.write",
+        "destroy": "budgets.write",
+    }
+
+    def get_queryset(self) -> QuerySet[Budget]:
+        return self.visible(Budget.objects.select_related("project__tenant"))
+
+    def list(self, request: Request) -> Response:
+        """Return all budgets, each as it stands this month."""
+        page = self.paginate_queryset(self.filter_queryset(self.get_queryset())) or []
+        for each in budgets.standing(page, tenant=self.request.tenant, now=self.now):
+            each.budget.__dict__[TOLD] = each
+        return self.get_paginated_response(self.get_serializer(page, many=True).data)
+
+    @extend_schema(request=BudgetWanted, responses={201: BudgetOut})
+    @idempotent()
+    def create(self, request: Request) -> Response:
+        """Set a project's budget; a new one counts what this month has cost already, and what runs."""
+        wanted = shape(BudgetWanted, request)
+        project = self.project_for(wanted["project"])
+        budgets.must_lead_above(self.request.roles, project)
+        budget = budgets.set_limit(
+            project=project,
+            limit_minor=minor(wanted["limit"], self.request.tenant.currency),
+            actor=self.request.actor,
+            now=self.now,
+        )
+        return self.tagged(budget, status=201, Location=f"/api/v1/budgets/{budget.pk}")
+
+    @extend_schema(request=BudgetChange)
+    def partial_update(self, request: Request, pk: str) -> Response:
+        """Change a budget; below what is taken already it only stops new leases."""
+        budget = self.get_object()
+        self.allow(budget.project.path)
+        budgets.must_lead_above(self.request.roles, budget.project)
+        changed = budgets.set_limit(
+            project=budget.project,
+            limit_minor=minor(shape(BudgetChange, request)["limit"], budget.currency),
+            actor=self.request.actor,
+            now=self.now,
+        )
+        return self.tagged(changed)
+
+    def destroy(self, request: Request, pk: str) -> Response:
+        """Take a budget away; those above it still hold."""
+        budget = self.get_object()
+        self.allow(budget.project.path)
+        budgets.must_lead_above(self.request.roles, budget.project)
+        budgets.remove(budget, actor=self.request.actor, now=self.now)
+        return Response(status=204)
+
+
+def minor(text: str, currency: str) -> int:
+    """Read an amount of a body, or raise Invalid."""
+    try:
+        return minor_of(text, currency)
+    except NotAnAmount as odd:
+        raise Invalid("limit", str(odd), fix="Send an amount such as 500.00.") from odd
+
+
+class HoldPartOut(serializers.ModelSerializer[HoldPart]):
+    """What is held of one month of one budget; exact, for nothing is rounded before an invoice is."""
+
+    budget = serializers.CharField(source="month.budget_id")
+    month = serializers.CharField(source="month.period.label")
+    amount = serializers.SerializerMethodField()
+    captured = serializers.SerializerMethodField()
+
+    class Meta:
+        model = HoldPart
+        fields = ("budget", "month", "amount", "captured")
+
+    @extend_schema(responses=MoneyOut)
+    def get_amount(self, part: HoldPart) -> dict[str, str]:
+        return exact(int(part.num), part.month.budget.currency)
+
+    @extend_schema(responses=MoneyOut)
+    def get_captured(self, part: HoldPart) -> dict[str, str]:
+        return exact(int(part.spent_num), part.month.budget.currency)
+
+
+class HoldOut(serializers.ModelSerializer[Hold]):
+    """What a lease has set aside in every budget on its path; settled once all of it is charged or free again."""
+
+    lease = serializers.CharField(source="lease_id")
+    parts = HoldPartOut(many=True)
+
+    class Meta:
+        model = Hold
+        fields = ("id", "lease", "opened_at", "settled_at", "parts")
+
+
+class Holds(ListModelMixin, RetrieveModelMixin, TenantViewSet):
+    """Holds, by the leases that they are for."""
+
+    serializer_class = HoldOut
+    project_field = "lease__project"
+    sorts: ClassVar[tuple[str, ...]] = ("-id", "id")
+    filters = {"lease": Filter("lease_id")}
+    actions_needed = {"list": "budgets.read", "retrieve": "budgets.read"}
+
+    def get_queryset(self) -> QuerySet[Hold]:
+        parts = HoldPart.objects.select_related("month__budget", "month__period").order_by("pk")
+        return self.visible(Hold.objects.prefetch_related(Prefetch("parts", parts)))

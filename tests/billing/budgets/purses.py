@@ -1,0 +1,49 @@
+"""Budgets as tests set and read them."""
+
+from billing.domain.money import EXACT_PER_UNIT
+from billing.models import Budget, BudgetMonth, Hold
+from billing.services import metering
+from billing.services.funds import budgets
+from broker.models import Lease
+from tenants.models import Project
+from tenants.services.walls import as_tenant
+from tests.world import NOW, Home, Life
+
+
+def budget(owner: Home, cents: int, life: Life | None = None, project: Project | None = None) -> Budget:
+    now = life.now if life else NOW
+    with as_tenant(owner.tenant.pk):
+        return budgets.set_limit(
+            project=project or owner.project, limit_minor=cents, actor=owner.actor, now=now
+        )
+
+
+def stands(budget: Budget, life: Life | None = None) -> tuple[int, int, int]:
+    """Return what of this month's budget is spent, held and left, in cents."""
+    with as_tenant(budget.tenant_id):
+        (row,) = budgets.standing(
+            [Budget.objects.get(pk=budget.pk)], tenant=budget.tenant, now=life.now if life else NOW
+        )
+    return row.spent, row.held, row.left
+
+
+def months(budget: Budget) -> dict[str, tuple[int, int]]:
+    """Return by month what is taken and spent, exact, in cents; it must be whole ones."""
+    with as_tenant(budget.tenant_id):
+        rows = BudgetMonth.objects.filter(budget=budget).select_related("period").order_by("period__span")
+        found = {row.period.label: (int(row.taken_num) * 100, int(row.spent_num) * 100) for row in rows}
+    assert all(num % EXACT_PER_UNIT == 0 for pair in found.values() for num in pair)
+    return {
+        label: (taken // EXACT_PER_UNIT, spent // EXACT_PER_UNIT) for label, (taken, spent) in found.items()
+    }
+
+
+def hold_of(lease: Lease) -> Hold | None:
+    with as_tenant(lease.tenant_id):
+        return Hold.objects.filter(lease_id=lease.pk).first()
+
+
+def meter(life: Life, times: int = 1) -> None:
+    """Let what happens every half minute happen."""
+    for _ in range(times):
+        metering.meter(now=life.now)
