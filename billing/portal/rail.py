@@ -12,6 +12,8 @@ from billing.portal.seats import Drawing
 from billing.portal.shelf import Sold
 from billing.services import alternatives
 from billing.services.alternatives import Alternative
+from billing.services.funds import budgets, holds
+from billing.services.funds.budgets import Room
 from billing.services.prices import NoPrice
 from billing.services.quotes import offer_for
 from billing.services.sealing import Offer
@@ -67,6 +69,7 @@ class Quote:
     most: Money | None
     units: int  # milli-units it takes
     quota: meters.Bar | None
+    budget: Room | None
     drawings: tuple[Drawing, ...] = ()
     fits: bool = False
     starts: Starts | None = None
@@ -92,6 +95,13 @@ class Quote:
         return self.quota.amount(max(self.quota.limit - self.quota.used - self.units, 0))
 
     @property
+    def budget_left(self) -> Money | None:
+        """What stays of this month's budget after it, if all of it falls into this month."""
+        if self.budget is None or self.most is None:
+            return None
+        return Money(max(self.budget.left - self.most.minor, 0), self.currency)
+
+    @property
     def length(self) -> timedelta:
         return timedelta(seconds=self.wanted.max_duration_s)
 
@@ -114,6 +124,8 @@ def quote(request: PageRequest, each: Sold, wanted: Wanted) -> Quote:
         )
     lease, refused = judged(request, wanted)
     bars = meters.quotas(request.project, now=request.now, currency=request.tenant.currency)
+    room = budgets.room(request.project, now=request.now)
+    over_budget = holds.refusal(lease, now=request.now) if lease and room else None
     cost = most(each, wanted, request.tenant.currency)
     return Quote(
         sold=each,
@@ -123,11 +135,12 @@ def quote(request: PageRequest, each: Sold, wanted: Wanted) -> Quote:
         most=cost,
         units=offering.milli_units * wanted.quantity,
         quota=next((bar for bar in bars if bar.kind == QuotaKind.UNITS), None),
+        budget=room,
         drawings=tuple(seats.previewed(seating, profile=profile_of(offering).name)) if seating else (),
         fits=seating is not None,
         starts=distribution(starts(request.tenant.pk, offering)),
         ends=earliest_end(request, wanted),
-        refused=refused or beyond(each, wanted, bars),
+        refused=refused or beyond(each, wanted, bars) or over_budget,
         others=others(lease, cost, request.now) if lease and cost else (),
         offer=offer_for(lease, each.price, now=request.now) if lease else None,
     )

@@ -8,6 +8,7 @@ from django.urls import reverse
 
 from billing.domain.money import exponent_of, half_up
 from billing.domain.money import shown as written
+from billing.models import Budget
 from billing.portal import meters
 from billing.portal.pages import Scope, scope_of
 from broker.domain.states import LeaseState
@@ -17,7 +18,7 @@ S = LeaseState
 
 
 def figures(request: Any) -> dict[str, Any]:
-    """Return counts and meters for a visitor inside a tenant; nothing anywhere else. At most four queries."""
+    """Return counts and meters for a visitor inside a tenant; nothing anywhere else. At most five queries."""
     if getattr(request, "project", None) is None or not hasattr(request, "tenant"):
         return {}
     scope = scope_of(request)
@@ -44,15 +45,28 @@ def live(scope: Scope) -> dict[str, int]:
     return found
 
 
+def limited(spent: int, budget: Budget | None) -> dict[str, Any]:
+    """Say what of its budget a project has spent, and where that leads."""
+    if budget is None:
+        return {"href": reverse("spend")}
+    return {
+        "sub": f"of {written(budget.limit_minor, budget.currency)}",
+        "mini_percent": min(spent * 100 // budget.limit_minor, 100) if budget.limit_minor else 100,
+        "kind": "bad" if spent >= budget.limit_minor else "",
+        "href": reverse("budgets"),
+    }
+
+
 def told(scope: Scope, *, now: Any, running: int) -> list[dict[str, Any]]:
     currency = scope.tenant.currency
     month = now.astimezone(ZoneInfo(scope.tenant.time_zone))
     burn = half_up(meters.burning(scope, now=now), meters.NANO // 10 ** exponent_of(currency))
+    budget = Budget.objects.filter(project=scope.project).first()
+    spent = meters.spent(scope, now=now)
     return [
         {"label": "Burn now", "value": written(burn, currency), "unit": "/h",
          "href": f"{reverse('leases')}?state=active"},
-        {"label": f"Spent in {month:%B}", "value": written(meters.spent(scope, now=now), currency),
-         "href": reverse("spend")},
+        {"label": f"Spent in {month:%B}", "value": written(spent, currency), **limited(spent, budget)},
         {"label": "Running", "value": str(running), "sub": "lease" if running == 1 else "leases",
          "href": f"{reverse('leases')}?state=active"},
     ]  # fmt: skip

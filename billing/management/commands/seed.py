@@ -15,12 +15,13 @@ from tenants.services import tokens
 from tenants.services.walls import as_tenant
 
 DAYS = 51
-BUDGETS = {"": 2_500_000, "docking": 120_000}  # cents a month
+BUDGETS = {"": 150_000, "docking": 6_000}  # cents a month
 TOKEN_SCOPES = (
     "leases:write",
     "offerings:read",
     "projects:read",
     "quotas:read",
+    "budgets:read",
     "usage:read",
     "billing:read",
 )

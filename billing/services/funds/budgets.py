@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db import transaction
-from django.db.models import F, Q, Sum
+from django.db.models import F, OuterRef, Q, Subquery, Sum
 
 from billing.domain.money import exponent_of, to_minor, to_minor_up
 from billing.domain.periods import month_of
@@ -41,6 +41,15 @@ class Standing:
     @property
     def limit(self) -> int:
         return self.budget.limit_minor
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What may still be taken this month of the budget that has least left, in minor units."""
+
+    limit: int
+    left: int
+    currency: str
 
 
 def may_set(grants: Grants, project: Project) -> bool:
@@ -112,6 +121,23 @@ def standing(budgets: Iterable[Budget], *, tenant: Tenant, now: datetime) -> lis
         for node in paths[line.project]:
             spent[node] += to_minor(line.exact_num, exponent_of(tenant.currency))
     return [_standing(each, spent[each.project_id], taken.get(each.pk, 0)) for each in wanted]
+
+
+def room(project: Project, *, now: datetime) -> Room | None:
+    """Return what is left of the tightest budget from a project up to the root; None where there is none. One query."""
+    month = BudgetMonth.objects.filter(budget=OuterRef("pk"), period__span__contains=now)
+    rows = Budget.objects.filter(project__in=project.path).annotate(
+        taken=Subquery(month.values("taken_num")[:1])
+    )
+    rooms = [
+        Room(
+            budget.limit_minor,
+            max(budget.limit_minor - to_minor_up(int(budget.taken or 0), exponent_of(budget.currency)), 0),
+            budget.currency,
+        )
+        for budget in rows
+    ]
+    return min(rooms, key=lambda each: each.left, default=None)
 
 
 def _standing(budget: Budget, spent: int, taken: int) -> Standing:

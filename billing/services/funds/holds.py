@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from decimal import Decimal
 
+from django.db import transaction
+
 from billing.domain import holding
 from billing.domain.money import Money, exponent_of, to_minor, to_minor_up
 from billing.models import BillingPeriod, Budget, BudgetMonth, Hold, HoldPart
@@ -35,6 +37,17 @@ def gate(lease: Lease, *, now: datetime) -> Callable[[], None]:
             set_aside(lease, needed(lease, charged, now=now), charged, now=now)
 
     return judge
+
+
+def refusal(lease: Lease, *, now: datetime) -> BudgetExceeded | None:
+    """Return what the gate would say to a lease that is not asked for yet; nothing is taken."""
+    try:
+        with transaction.atomic():
+            gate(lease, now=now)()
+            transaction.set_rollback(True)
+    except BudgetExceeded as said:
+        return said
+    return None
 
 
 def set_aside(

@@ -170,3 +170,26 @@ def test_proofs_say_that_what_runs_is_held_and_what_was_held_was_charged(kestrel
         assert red() == ["held before it runs"]
         assert running.pk
         assert purse.pk
+
+
+def test_the_launch_page_says_what_is_left_of_the_budget_and_what_it_has_no_room_for(kestrel: Home) -> None:
+    with alive() as life:
+        client = visitor(kestrel, Role.MEMBER)
+        wish = {"offering": f"{offering().pk} on_demand", "lasts": "1 h", "count": "1", "name": "a"}
+        assert "Budget left" not in words(client.get("/launch/"))
+        budget(kestrel, 1000, life)
+        assert "Budget left after that €9.00 of €10.00" in words(client.post("/launch/quote/", wish))
+        beyond = words(client.post("/launch/quote/", wish | {"count": "11"}), 200)
+        assert "The budget of this project for 2026-11 is €10.00" in beyond
+    with as_tenant(kestrel.tenant.pk):
+        assert not HoldPart.objects.exists()
+
+
+def test_the_top_bar_says_what_of_its_budget_is_spent(kestrel: Home) -> None:
+    with alive() as life:
+        client = visitor(kestrel)
+        assert "Spent in November €0.00 Running" in words(client.get("/team/"))
+        budget(kestrel, 1000, life)
+        assert "Spent in November €0.00 of €10.00 Running" in words(client.get("/team/"))
+        budget(kestrel, 0, life)
+        assert "Spent in November €0.00 of €0.00 Running" in words(client.get("/team/"))
