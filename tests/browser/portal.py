@@ -230,7 +230,7 @@ def in_vain(owner: Home, now: datetime) -> str:
     with as_tenant(owner.tenant.pk):
         invoice = Invoice.objects.filter(status=InvoiceStatus.FINALIZED).latest("pk")
     with as_tenant(owner.tenant.pk):
-        for project, limit in ((owner.project, 50_000), (Project.objects.exclude(parent=None)[0], 1_000)):
+        for project, limit in ((owner.project, 500_000), (Project.objects.exclude(parent=None)[0], 1_000)):
             budgets.set_limit(project=project, limit_minor=limit, actor=owner.actor, now=now)
     crediting.credit(
         invoice, wanted={1: 40}, seen=0, why="its card was slow for an hour", actor=OPERATOR, now=now
