@@ -1,6 +1,6 @@
 """Budgets of projects, how they stand this month, and what leases hold of them."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from django.db.models import Prefetch, QuerySet
 from drf_spectacular.utils import extend_schema
@@ -12,8 +12,8 @@ from rest_framework.response import Response
 from billing.api.amounts import MoneyOut, exact, money
 from billing.domain.money import NotAnAmount, minor_of
 from billing.models import Budget, Hold, HoldPart
-from billing.services.funds import budgets
-from billing.services.funds.budgets import Standing
+from billing.services.funds import budgets, standings
+from billing.services.funds.standings import Standing
 from tenants.api.etag import Etagged
 from tenants.api.fields import Strict
 from tenants.api.filters import Filter
@@ -42,7 +42,7 @@ class BudgetOut(serializers.ModelSerializer[Budget]):
     def _of(self, budget: Budget) -> Standing:
         """Return how it stands: read for a whole page at once, or now."""
         if TOLD not in budget.__dict__:
-            (budget.__dict__[TOLD],) = budgets.standing(
+            (budget.__dict__[TOLD],) = standings.standing(
                 [budget], tenant=budget.project.tenant, now=self.context["view"].now
             )
         found: Standing = budget.__dict__[TOLD]
@@ -91,10 +91,16 @@ class Budgets(Etagged, ListModelMixin, TenantViewSet):
     def get_queryset(self) -> QuerySet[Budget]:
         return self.visible(Budget.objects.select_related("project__tenant"))
 
+    def filter_queryset(self, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        """Before a row is locked for a change, let nobody of the tenant take money."""
+        if self.action in self.changing:
+            budgets.alone(self.request.tenant.pk)
+        return super().filter_queryset(queryset)
+
     def list(self, request: Request) -> Response:
         """Return all budgets, each as it stands this month."""
         page = self.paginate_queryset(self.filter_queryset(self.get_queryset())) or []
-        for each in budgets.standing(page, tenant=self.request.tenant, now=self.now):
+        for each in standings.standing(page, tenant=self.request.tenant, now=self.now):
             each.budget.__dict__[TOLD] = each
         return self.get_paginated_response(self.get_serializer(page, many=True).data)
 
@@ -186,5 +192,8 @@ class Holds(ListModelMixin, RetrieveModelMixin, TenantViewSet):
     actions_needed = {"list": "budgets.read", "retrieve": "budgets.read"}
 
     def get_queryset(self) -> QuerySet[Hold]:
-        parts = HoldPart.objects.select_related("month__budget", "month__period").order_by("pk")
+        near = self.in_reach(
+            HoldPart.objects.all(), "month__budget__project"
+        )  # of those above nobody is told
+        parts = near.select_related("month__budget", "month__period").order_by("pk")
         return self.visible(Hold.objects.prefetch_related(Prefetch("parts", parts)))

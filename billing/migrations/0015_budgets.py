@@ -45,6 +45,7 @@ class Migration(migrations.Migration):
                 ('currency', models.CharField(max_length=3)),
                 ('opened_at', models.DateTimeField()),
                 ('looked_at', models.DateTimeField()),
+                ('seq', models.PositiveIntegerField(default=0)),
                 ('settled_at', models.DateTimeField(null=True)),
                 ('lease', models.OneToOneField(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='broker.lease')),
                 ('tenant', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='tenants.tenant')),

@@ -5,34 +5,50 @@ from django.db import migrations
 from tenants.models.walls import tenant_wall
 
 SUMS = """
-CREATE FUNCTION count_hold_part() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION count_parts_in() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  IF TG_OP = 'UPDATE' AND (NEW.month_id, NEW.hold_id, NEW.tenant_id)
-                          IS DISTINCT FROM (OLD.month_id, OLD.hold_id, OLD.tenant_id) THEN
-    RAISE EXCEPTION 'part % stays with its hold and its month', OLD.id USING ERRCODE = 'restrict_violation';
+  IF EXISTS (SELECT FROM came c WHERE NOT EXISTS (
+               SELECT FROM billing_hold h WHERE h.id = c.hold_id AND h.tenant_id = c.tenant_id)
+              OR NOT EXISTS (
+               SELECT FROM billing_budgetmonth m WHERE m.id = c.month_id AND m.tenant_id = c.tenant_id)) THEN
+    RAISE EXCEPTION 'a part is of a hold and of a month of its tenant' USING ERRCODE = 'restrict_violation';
   END IF;
-  IF TG_OP = 'DELETE' THEN
-    UPDATE billing_budgetmonth SET taken_num = taken_num - OLD.num, spent_num = spent_num - OLD.spent_num
-     WHERE id = OLD.month_id;
-    RETURN NULL;
-  END IF;
-  IF TG_OP = 'INSERT' AND NOT EXISTS (
-       SELECT FROM billing_hold h WHERE h.id = NEW.hold_id AND h.tenant_id = NEW.tenant_id) THEN
-    RAISE EXCEPTION 'part of %: that hold is not of its tenant', NEW.hold_id USING ERRCODE = 'restrict_violation';
-  END IF;
-  UPDATE billing_budgetmonth
-     SET taken_num = taken_num + NEW.num - CASE TG_OP WHEN 'UPDATE' THEN OLD.num ELSE 0 END,
-         spent_num = spent_num + NEW.spent_num - CASE TG_OP WHEN 'UPDATE' THEN OLD.spent_num ELSE 0 END
-   WHERE id = NEW.month_id AND tenant_id = NEW.tenant_id;
-  IF NOT FOUND THEN
-    RAISE EXCEPTION 'part of %: that month is not of its tenant', NEW.hold_id USING ERRCODE = 'restrict_violation';
-  END IF;
+  UPDATE billing_budgetmonth m SET taken_num = m.taken_num + c.num, spent_num = m.spent_num + c.spent_num
+    FROM (SELECT month_id, sum(num) AS num, sum(spent_num) AS spent_num FROM came GROUP BY 1) c WHERE m.id = c.month_id;
   RETURN NULL;
 END $$;
-CREATE TRIGGER counted_in_its_month AFTER INSERT OR UPDATE OR DELETE ON billing_holdpart
-  FOR EACH ROW EXECUTE FUNCTION count_hold_part();
+CREATE FUNCTION count_parts_over() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF EXISTS (SELECT FROM gone g FULL JOIN came c ON c.id = g.id
+              WHERE (c.month_id, c.hold_id, c.tenant_id) IS DISTINCT FROM (g.month_id, g.hold_id, g.tenant_id)) THEN
+    RAISE EXCEPTION 'a part stays with its hold and its month' USING ERRCODE = 'restrict_violation';
+  END IF;
+  UPDATE billing_budgetmonth m SET taken_num = m.taken_num + c.num, spent_num = m.spent_num + c.spent_num
+    FROM (SELECT c.month_id, sum(c.num - g.num) AS num, sum(c.spent_num - g.spent_num) AS spent_num
+            FROM came c JOIN gone g ON g.id = c.id GROUP BY 1) c WHERE m.id = c.month_id;
+  RETURN NULL;
+END $$;
+CREATE FUNCTION count_parts_out() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  UPDATE billing_budgetmonth m SET taken_num = m.taken_num - g.num, spent_num = m.spent_num - g.spent_num
+    FROM (SELECT month_id, sum(num) AS num, sum(spent_num) AS spent_num FROM gone GROUP BY 1) g WHERE m.id = g.month_id;
+  RETURN NULL;
+END $$;
+CREATE TRIGGER counted_in AFTER INSERT ON billing_holdpart
+  REFERENCING NEW TABLE AS came FOR EACH STATEMENT EXECUTE FUNCTION count_parts_in();
+CREATE TRIGGER counted_over AFTER UPDATE ON billing_holdpart
+  REFERENCING OLD TABLE AS gone NEW TABLE AS came FOR EACH STATEMENT EXECUTE FUNCTION count_parts_over();
+CREATE TRIGGER counted_out AFTER DELETE ON billing_holdpart
+  REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION count_parts_out();
 """
-NO_SUMS = "DROP TRIGGER counted_in_its_month ON billing_holdpart; DROP FUNCTION count_hold_part();"
+NO_SUMS = """
+DROP TRIGGER counted_out ON billing_holdpart;
+DROP TRIGGER counted_over ON billing_holdpart;
+DROP TRIGGER counted_in ON billing_holdpart;
+DROP FUNCTION count_parts_out();
+DROP FUNCTION count_parts_over();
+DROP FUNCTION count_parts_in();
+"""
 
 
 class Migration(migrations.Migration):

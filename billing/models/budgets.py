@@ -65,6 +65,7 @@ class Hold(TenantOwned):
     currency = models.CharField(max_length=3)
     opened_at = models.DateTimeField()
     looked_at = models.DateTimeField()
+    seq = models.PositiveIntegerField(default=0)  # the step of the lease that was seen then
     settled_at = models.DateTimeField(null=True)
 
     class Meta:

@@ -15,7 +15,7 @@ from billing.models import Budget, HoldPart
 from billing.portal import calls
 from billing.portal.pages import PageRequest, page
 from billing.services.funds import budgets as services
-from billing.services.funds.budgets import Standing
+from billing.services.funds.standings import Standing, standing
 from tenants.services.permissions import require
 from tenants.services.refusals import Invalid, Missing, Refused
 
@@ -129,7 +129,7 @@ def _rows(request: PageRequest) -> list[Row]:
             above=" / ".join(names[key] for key in one.budget.project.path[:-1] if key in names),
             may_set=services.may_set(request.roles, one.budget.project),
         )
-        for one in services.standing(found, tenant=request.tenant, now=request.now)
+        for one in standing(found, tenant=request.tenant, now=request.now)
     ]
 
 

@@ -12,8 +12,8 @@ from billing.portal.seats import Drawing
 from billing.portal.shelf import Sold
 from billing.services import alternatives
 from billing.services.alternatives import Alternative
-from billing.services.funds import budgets, holds
-from billing.services.funds.budgets import Room
+from billing.services.funds import holds, standings
+from billing.services.funds.standings import Room
 from billing.services.prices import NoPrice
 from billing.services.quotes import offer_for
 from billing.services.sealing import Offer
@@ -124,7 +124,7 @@ def quote(request: PageRequest, each: Sold, wanted: Wanted) -> Quote:
         )
     lease, refused = judged(request, wanted)
     bars = meters.quotas(request.project, now=request.now, currency=request.tenant.currency)
-    room = budgets.room(request.project, now=request.now)
+    room = standings.room(request.project, now=request.now)
     over_budget = holds.refusal(lease, now=request.now) if lease and room else None
     cost = most(each, wanted, request.tenant.currency)
     return Quote(

@@ -108,6 +108,7 @@ def _judged(lease: Lease, now: datetime) -> Refused | None:
     try:
         not_suspended(lease.project.tenant)
         with transaction.atomic():
+            quotas.hold_off_new(lease.tenant_id)
             gates.pass_all(lease, now=now)
             raise _Undo
     except _Undo:

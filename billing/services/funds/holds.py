@@ -1,18 +1,20 @@
 """No lease queues before the money that it may come to is set aside in every budget from its project up to the root."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 
 from django.db import transaction
+from django.db.models import Q
 
 from billing.domain import holding
 from billing.domain.money import Money, exponent_of, to_minor, to_minor_up
 from billing.models import BillingPeriod, Budget, BudgetMonth, Hold, HoldPart
-from billing.services.funds.needs import Charged, charged_of, needed
+from billing.services.funds.needs import NO_USE, Outlook, Use, uses
 from broker.models import Lease
 from ports import database
 from tenants.models import Project
+from tenants.services.quotas import hold_off_new
 from tenants.services.refusals import Fix, Refused
 
 IS_LIMITED = "SELECT EXISTS (SELECT FROM billing_budget WHERE project_id = ANY(%s::text[]))"
@@ -33,8 +35,8 @@ def gate(lease: Lease, *, now: datetime) -> Callable[[], None]:
         with cursor:
             (limited,) = cursor.fetchone()
         if limited:
-            charged = charged_of(lease.pk)
-            set_aside(lease, needed(lease, charged, now=now), charged, now=now)
+            use = NO_USE if lease._state.adding else uses([lease.pk]).get(lease.pk, NO_USE)
+            set_aside(lease, Outlook(lease.project.tenant).needed(lease, use, now=now), use, now=now)
 
     return judge
 
@@ -43,6 +45,7 @@ def refusal(lease: Lease, *, now: datetime) -> BudgetExceeded | None:
     """Return what the gate would say to a lease that is not asked for yet; nothing is taken."""
     try:
         with transaction.atomic():
+            hold_off_new(lease.tenant_id)
             gate(lease, now=now)()
             transaction.set_rollback(True)
     except BudgetExceeded as said:
@@ -51,63 +54,72 @@ def refusal(lease: Lease, *, now: datetime) -> BudgetExceeded | None:
 
 
 def set_aside(
-    lease: Lease, wanted: Mapping[int, int], charged: Charged, *, now: datetime, force: bool = False
+    lease: Lease, wanted: Mapping[int, int], use: Use, *, now: datetime, force: bool = False
 ) -> None:
     """Let a lease have set aside just so much by month in every budget on its path, or raise BudgetExceeded.
 
-    `force` takes it even where there is no room: it is charged already, or will be.
+    `force` takes it even where there is no room: it is charged already, or will be. Whoever calls this has held off
+    new budgets, so that those on the path stay.
     """
     tenant = lease.project.tenant
     hold, _ = Hold.objects.get_or_create(
         lease_id=lease.pk,
         defaults={"tenant": tenant, "currency": tenant.currency, "opened_at": now, "looked_at": now},
     )
-    months = _months(lease.project, wanted, now)
     held = {part.month_id: part for part in HoldPart.objects.filter(hold=hold)}
-    for month in months:
-        more = wanted[month.period_id] - (held[month.pk].num if month.pk in held else 0)
+    parts = []
+    for month in _months(lease.project, wanted, held):
+        part = part_of(hold, month, wanted, use)
+        before = held.get(month.pk)
+        more = part.num - (before.num if before else 0)
         if more > 0 and not force and month.taken_num + more > limit_of(month.budget):
             raise _refusal(lease, month, int(more))
-    parts = [_part(hold, month, wanted, charged) for month in months]
+        if before is None or (before.num, before.spent_num) != (part.num, part.spent_num):
+            parts.append(part)
+    write(parts)
+    Hold.objects.filter(pk=hold.pk).update(looked_at=now, seq=lease.seq, settled_at=None)
+
+
+def part_of(hold: Hold, month: BudgetMonth, wanted: Mapping[int, int], use: Use) -> HoldPart:
+    """Return what is wanted of a month of a budget, as it is to be written; nothing of one that is not reached."""
+    num = wanted.get(month.period_id, 0)
+    spent = min(use.by_month.get(month.period_id, 0), num)
+    return HoldPart(
+        tenant_id=hold.tenant_id, hold=hold, month=month, num=Decimal(num), spent_num=Decimal(spent)
+    )
+
+
+def write(parts: Sequence[HoldPart]) -> None:
+    """Write parts, over those that are there."""
     HoldPart.objects.bulk_create(
         parts,
         update_conflicts=True,
         unique_fields=["tenant", "hold", "month"],
         update_fields=["num", "spent_num"],
     )
-    gone = [part for key, part in held.items() if key not in {month.pk for month in months} and part.num]
-    for part in gone:  # a month that it will not reach after all
-        HoldPart.objects.filter(pk=part.pk).update(num=0, spent_num=0)
-    Hold.objects.filter(pk=hold.pk).update(looked_at=now, settled_at=None)
 
 
-def _part(hold: Hold, month: BudgetMonth, wanted: Mapping[int, int], charged: Charged) -> HoldPart:
-    return HoldPart(
-        tenant_id=hold.tenant_id,
-        hold=hold,
-        month=month,
-        num=Decimal(wanted[month.period_id]),
-        spent_num=Decimal(min(charged.by_month.get(month.period_id, 0), wanted[month.period_id])),
-    )
+def months_of(budgets: Sequence[Budget], wanted: Iterable[int]) -> None:
+    """Make the months of budgets that are missing; none that ended before its budget was set."""
+    spans = BillingPeriod.objects.filter(pk__in=list(wanted)).values_list("pk", "span")
+    missing = [
+        BudgetMonth(tenant_id=budget.tenant_id, budget=budget, period_id=key)
+        for key, span in spans
+        for budget in budgets
+        if span.upper > budget.made_at
+    ]
+    BudgetMonth.objects.bulk_create(missing, ignore_conflicts=True)
 
 
-def _months(project: Project, wanted: Iterable[int], now: datetime) -> list[BudgetMonth]:
-    """Return the months of every budget on the path, locked from the root on; none that ended before its budget."""
+def _months(project: Project, wanted: Mapping[int, int], held: Iterable[int]) -> list[BudgetMonth]:
+    """Return the months that are wanted or held of every budget on the path, locked at once from the root on."""
     budgets = list(Budget.objects.filter(project_id__in=project.path))
-    open_ = list(BillingPeriod.objects.filter(pk__in=list(wanted)).values_list("pk", "span"))
-    BudgetMonth.objects.bulk_create(
-        [
-            BudgetMonth(tenant_id=budget.tenant_id, budget=budget, period_id=key)
-            for budget in budgets
-            for key, span in open_
-            if span.upper > budget.made_at
-        ],
-        ignore_conflicts=True,
+    months_of(budgets, wanted)
+    found = BudgetMonth.objects.filter(
+        Q(budget__in=budgets, period_id__in=list(wanted)) | Q(pk__in=list(held))
     )
-    found = BudgetMonth.objects.filter(budget__in=budgets, period_id__in=list(wanted))
     locked = found.select_related("budget__project", "period").select_for_update(of=("self",), no_key=True)
-    by_depth = locked.order_by("budget__project__path__len", "period__span")
-    return list(by_depth)
+    return list(locked.order_by("budget__project__path__len", "period__span", "pk"))
 
 
 def limit_of(budget: Budget) -> int:

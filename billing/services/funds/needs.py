@@ -1,9 +1,10 @@
 """What a lease can come to at most, month by month: what is charged, and what it may still cost at the prices known."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from django.db import connection
 from django.db.models import Sum
 
 from billing.domain import holding
@@ -14,68 +15,112 @@ from billing.services.prices import LIST
 from broker.domain.states import LeaseState
 from broker.models import Lease
 from broker.services.leases import growing
+from tenants.models import Tenant
+
+USED = """
+SELECT t.lease_id, sum(extract(epoch FROM n.at - t.at)::bigint * t.quantity)::bigint
+  FROM broker_transition t JOIN broker_transition n ON n.lease_id = t.lease_id AND n.seq = t.seq + 1
+ WHERE t.lease_id = ANY(%s::text[]) AND t.after = 'active' GROUP BY 1
+"""
 
 
 @dataclass(frozen=True, slots=True)
-class Charged:
-    """What of a lease is charged: by month, and for how many seconds of it."""
+class Use:
+    """What a lease was active for as far as that is over, in unit-seconds, and what of it is charged, by month."""
 
-    by_month: Mapping[int, int]
-    unit_seconds: int
+    used: int = 0
+    charged: int = 0
+    by_month: Mapping[int, int] = field(default_factory=dict)
 
-
-def charged_of(lease_id: str) -> Charged:
-    """Return what of a lease is charged; one query."""
-    rows = RatedCharge.objects.filter(lease_id=lease_id).values_list("period_id")
-    sums = list(rows.annotate(num=Sum("exact_num"), seconds=Sum("unit_seconds")).order_by())
-    return Charged({month: int(num) for month, num, _ in sums}, sum(seconds for *_, seconds in sums))
+    @property
+    def uncharged(self) -> int:
+        return max(self.used - self.charged, 0)
 
 
-def needed(lease: Lease, charged: Charged, *, now: datetime) -> dict[int, int]:
-    """Return by month what a lease that may still run can come to at most, charged or not; exact.
+NO_USE = Use()
 
-    A price that is published later than this, and begins before its end, is not known here: `look_again` sets it aside.
+
+def uses(leases: Iterable[str]) -> dict[str, Use]:
+    """Return what leases used; two queries.
+
+    What was used is read first: whoever keeps a lease still finds no more charged than was used.
     """
-    left = lease.max_duration_s - charged.unit_seconds // lease.quantity
-    if lease.active_at and lease.state == LeaseState.ACTIVE:
-        end = growing.end_of(lease, lease.active_at)
-        before = int((end - lease.active_at.replace(microsecond=0)).total_seconds()) + lease.spent_s
-        left = before - charged.unit_seconds // lease.quantity
-        rest = _spread(lease, end - timedelta(seconds=max(left, 0)), left, holding.spread)
-    else:
-        since = now.replace(microsecond=0)
-        if lease.end_date:
-            left = min(left, max(int((lease.end_date - since).total_seconds()), 0))
-        rest = _spread(lease, since, left, holding.at_worst)
-    return holding.together(charged.by_month, rest)
+    wanted = list(leases)
+    with connection.cursor() as cursor:
+        cursor.execute(USED, [wanted])
+        used = dict(cursor.fetchall())
+    found: dict[str, Use] = {key: Use(seconds) for key, seconds in used.items()}
+    rows = RatedCharge.objects.filter(lease_id__in=wanted).values_list("lease_id", "period_id")
+    for lease, month, num, seconds in rows.annotate(num=Sum("exact_num"), all=Sum("unit_seconds")).order_by():
+        one = found.get(lease, NO_USE)
+        found[lease] = Use(one.used, one.charged + seconds, {**one.by_month, month: int(num)})
+    return found
 
 
-def _spread(
-    lease: Lease, since: datetime, seconds: int, rule: Callable[..., dict[int, int]]
-) -> dict[int, int]:
-    if seconds <= 0:
-        return {}
-    until = since + timedelta(seconds=seconds) + holding.LATEST_START
-    tenant = lease.project.tenant
-    periods.ensure(tenant, since=since, until=until)
-    spans = BillingPeriod.objects.filter(tenant=tenant, span__endswith__gt=since, span__startswith__lt=until)
-    months = {row.pk: Period(row.span.lower, row.span.upper) for row in spans}
-    prices = _prices(lease, since, until)
-    return rule(since, seconds, quantity=lease.quantity, prices=prices, months=months)
+class Outlook:
+    """What one tenant's leases may still come to; months and prices are read once, however many are asked about."""
 
+    def __init__(self, tenant: Tenant) -> None:
+        self._tenant = tenant
+        self._months: list[tuple[int, Period]] = []
+        self._prices: dict[str, list[holding.Priced]] = {}
 
-def _prices(lease: Lease, since: datetime, until: datetime) -> Sequence[holding.Priced]:
-    promise = (
-        Quote.objects.filter(lease_id=lease.pk, offering=lease.offering_id).first()
-        if lease.quote_id
-        else None
-    )
-    if promise:
-        return [(since, promise.nano_per_hour)]
-    versions = PriceVersion.objects.filter(
-        rate_card__name=LIST, offering=lease.offering_id, currency=lease.project.tenant.currency
-    )
-    known = versions.filter(valid__startswith__lt=until).order_by("valid")
-    found = [(row.valid.lower, row.nano_per_hour) for row in known]
-    begun = max((n for n, (at, _) in enumerate(found) if at <= since), default=0)
-    return found[begun:] or [(since, 0)]
+    def needed(self, lease: Lease, use: Use, *, now: datetime) -> dict[int, int]:
+        """Return by month what a lease that may still run can come to at most, charged or not; exact.
+
+        A price that is published later, and begins before its end, is set aside at the next look.
+        """
+        uncharged = use.uncharged // lease.quantity
+        if lease.active_at and lease.state == LeaseState.ACTIVE:
+            end = growing.end_of(lease, lease.active_at).replace(microsecond=0)
+            in_all = int((end - lease.active_at.replace(microsecond=0)).total_seconds()) + lease.spent_s
+            left = max(in_all - use.charged // lease.quantity, 0)
+            rest = self._spread(lease, end - timedelta(seconds=left), left, holding.spread)
+        else:
+            since, left = now.replace(microsecond=0), lease.max_duration_s - lease.spent_s
+            if lease.end_date:
+                left = min(left, max(-((since - lease.end_date) // timedelta(seconds=1)), 0))
+            rest = self._spread(lease, since, left + uncharged, holding.at_worst)
+        return holding.together(use.by_month, rest)
+
+    def over(self, lease: Lease, use: Use, *, now: datetime) -> dict[int, int]:
+        """Return by month what a lease that runs no longer comes to: what is charged, and what is yet to be."""
+        left = use.uncharged // lease.quantity
+        since = now.replace(microsecond=0) - timedelta(seconds=left)
+        return holding.together(use.by_month, self._spread(lease, since, left, holding.spread))
+
+    def _spread(
+        self, lease: Lease, since: datetime, seconds: int, rule: Callable[..., dict[int, int]]
+    ) -> dict[int, int]:
+        if seconds <= 0:
+            return {}
+        until = since + timedelta(seconds=seconds) + holding.LATEST_START
+        months = {key: span for key, span in self._between(since, until) if span.start < until}
+        prices = self._priced(lease, since)
+        return rule(since, seconds, quantity=lease.quantity, prices=prices, months=months)
+
+    def _between(self, since: datetime, until: datetime) -> Sequence[tuple[int, Period]]:
+        known = self._months
+        if not known or known[0][1].start > since or known[-1][1].end < until:
+            periods.ensure(self._tenant, since=since, until=until)
+            rows = (
+                BillingPeriod.objects.filter(tenant=self._tenant).order_by("span").values_list("pk", "span")
+            )
+            self._months = known = [(key, Period(span.lower, span.upper)) for key, span in rows]
+        return [(key, span) for key, span in known if span.end > since]
+
+    def _priced(self, lease: Lease, since: datetime) -> Sequence[holding.Priced]:
+        """Return the prices from a moment on: the promised one, or the list's."""
+        if lease.quote_id and (
+            promise := Quote.objects.filter(lease_id=lease.pk, offering=lease.offering_id).first()
+        ):
+            return [(since, promise.nano_per_hour)]
+        if lease.offering_id not in self._prices:
+            versions = PriceVersion.objects.filter(
+                rate_card__name=LIST, offering=lease.offering_id, currency=self._tenant.currency
+            )
+            rows = versions.order_by("valid").values_list("valid", "nano_per_hour")
+            self._prices[lease.offering_id] = [(valid.lower, nano) for valid, nano in rows]
+        found = self._prices[lease.offering_id]
+        begun = max((n for n, (at, _) in enumerate(found) if at <= since), default=0)
+        return found[begun:] or [(since, 0)]

@@ -1,29 +1,35 @@
 """Holds follow their leases: they shrink to what is charged, and what a lease did not use is free again."""
 
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 import structlog
-from django.db import connection, transaction
-from django.db.models import F, Q
+from django.db import DatabaseError, connection, transaction
+from django.db.models import F, OuterRef, Subquery
 
 from billing.models import Hold
 from billing.services.funds.holds import BudgetExceeded, set_aside
-from billing.services.funds.needs import charged_of, needed
+from billing.services.funds.needs import NO_USE, Outlook, uses
 from broker.domain.states import EndReason, LeaseState
-from broker.models import Lease
+from broker.models import Lease, StaleLease
 from broker.services.leases import ending
+from broker.services.moving import crossing
 from tenants.services.quotas import hold_off_new
 from tenants.services.walls import as_sweep, as_tenant
 
 log = structlog.get_logger(__name__)
+SEEN = Subquery(Lease.objects.filter(pk=OuterRef("lease_id")).values("seq"))
 LOOK_EVERY = timedelta(minutes=5)
-MOST = 500  # holds that are looked at in one go
+MOST = 500  # leases that are looked at in one go
 OVER = (LeaseState.RELEASING, LeaseState.RELEASED, LeaseState.FAILED)
 WAITS = (LeaseState.REQUESTED, LeaseState.QUEUED, LeaseState.PROVISIONING)
-USED = """
-SELECT coalesce(sum(extract(epoch FROM n.at - t.at)::bigint * t.quantity), 0)::bigint
-  FROM broker_transition t JOIN broker_transition n ON n.lease_id = t.lease_id AND n.seq = t.seq + 1
- WHERE t.lease_id = %s AND t.after = 'active'
+# Let in by a release, or by settings, without the gate: what they cost counts all the same.
+UNHELD = """
+SELECT DISTINCT l.id, l.tenant_id
+  FROM billing_budget b
+  JOIN tenants_project p ON p.path @> ARRAY[b.project_id]::varchar[]
+  JOIN broker_lease l ON l.project_id = p.id AND l.state IN ('queued', 'provisioning', 'active')
+ WHERE NOT EXISTS (SELECT FROM billing_hold h WHERE h.lease_id = l.id) LIMIT %s
 """
 
 
@@ -31,44 +37,54 @@ def look_again(*, now: datetime) -> int:
     """Bring holds up to what became of their leases; return how many were looked at.
 
     What waits and has no room any longer, since a price rose or its month began, is ended. What runs is not: what it
-    costs more is taken all the same, and said aloud.
+    costs more is taken all the same, and said aloud. One that cannot be looked at keeps nobody else's waiting.
     """
-    stale = Q(looked_at__lte=now - LOOK_EVERY) | Q(lease__at__gt=F("looked_at"))
     with as_sweep():
-        due = Hold.objects.filter(stale, settled_at=None).order_by("looked_at")
-        found = list(due.values_list("lease_id", "tenant_id")[:MOST])
-    for lease_id, tenant_id in found:
+        due = list(_due(now))
+    for lease_id, tenant_id in due:
         with as_tenant(tenant_id):
-            _look(lease_id, tenant_id, now)
-    return len(found)
+            try:
+                _look(lease_id, tenant_id, now)
+            except (DatabaseError, StaleLease, ValueError) as error:
+                log.error("a hold could not be brought up", lease_id=lease_id, why=str(error).strip())
+                Hold.objects.filter(lease_id=lease_id).update(looked_at=now, seq=SEEN)
+    return len(due)
+
+
+def _due(now: datetime) -> Iterator[tuple[str, str]]:
+    """Name leases: without a hold, moved since the last look, and after a while all others; those that move first."""
+    open_ = Hold.objects.filter(settled_at=None).order_by("looked_at").values_list("lease_id", "tenant_id")
+    yield from open_.exclude(lease__seq=F("seq"))[:MOST]
+    with connection.cursor() as cursor:
+        cursor.execute(UNHELD, [MOST])
+        yield from cursor.fetchall()
+    yield from open_.filter(looked_at__lte=now - LOOK_EVERY, lease__seq=F("seq"))[:MOST]
 
 
 def _look(lease_id: str, tenant_id: str, now: datetime) -> None:
-    try:
-        with transaction.atomic():
-            hold_off_new(tenant_id)
-            rows = Lease.objects.select_for_update(of=("self",)).select_related("project__tenant", "offering")
-            lease = rows.get(pk=lease_id)
-            _bring_up(lease, now)
-    except BudgetExceeded as refusal:
-        log.warning("a lease that waits has no budget any longer", lease_id=lease_id, why=refusal.detail)
-        ending.release(
-            Lease.objects.select_related("offering").get(pk=lease_id), reason=EndReason.BUDGET, now=now
-        )
+    with transaction.atomic():
+        hold_off_new(tenant_id)
+        rows = Lease.objects.select_for_update(of=("self",)).select_related("project__tenant", "offering")
+        lease = rows.get(pk=lease_id)
+        try:
+            with transaction.atomic():
+                _bring_up(lease, now)
+        except BudgetExceeded as refusal:  # it waits, and nobody starts it while its row is kept
+            log.warning("a lease that waits has no budget any longer", lease_id=lease_id, why=refusal.detail)
+            ending.release(lease, reason=EndReason.BUDGET, now=now)
 
 
 def _bring_up(lease: Lease, now: datetime) -> None:
-    with connection.cursor() as cursor:  # first, so that no more can be charged than was seen to be used
-        cursor.execute(USED, [lease.pk])
-        (used,) = cursor.fetchone()
-    charged, state = charged_of(lease.pk), LeaseState(lease.state)
-    if state in WAITS:
-        set_aside(lease, needed(lease, charged, now=now), charged, now=now)
-    elif state == LeaseState.ACTIVE:
-        set_aside(lease, needed(lease, charged, now=now), charged, now=now, force=True)
-    elif used == charged.unit_seconds:
-        set_aside(lease, charged.by_month, charged, now=now, force=True)
+    use, state = uses([lease.pk]).get(lease.pk, NO_USE), LeaseState(lease.state)
+    moves = crossing.begun(lease) is not None  # to another card: it was let in for all of its time
+    if state in WAITS or state == LeaseState.ACTIVE:
+        force = state == LeaseState.ACTIVE or moves
+        wanted = Outlook(lease.project.tenant).needed(lease, use, now=now)
+        set_aside(lease, wanted, use, now=now, force=force or not Hold.objects.filter(lease=lease).exists())
+    elif state == LeaseState.STOPPING or moves or use.uncharged:
+        # It may go on, or is yet to be charged.
+        Hold.objects.filter(lease=lease).update(looked_at=now, seq=lease.seq)
+    else:
+        set_aside(lease, use.by_month, use, now=now, force=True)
         if state in OVER:
             Hold.objects.filter(lease=lease).update(settled_at=now)
-    else:
-        Hold.objects.filter(lease=lease).update(looked_at=now)  # its last seconds are yet to be charged

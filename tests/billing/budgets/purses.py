@@ -3,7 +3,7 @@
 from billing.domain.money import EXACT_PER_UNIT
 from billing.models import Budget, BudgetMonth, Hold
 from billing.services import metering
-from billing.services.funds import budgets
+from billing.services.funds import budgets, standings
 from broker.models import Lease
 from tenants.models import Project
 from tenants.services.walls import as_tenant
@@ -21,17 +21,22 @@ def budget(owner: Home, cents: int, life: Life | None = None, project: Project |
 def stands(budget: Budget, life: Life | None = None) -> tuple[int, int, int]:
     """Return what of this month's budget is spent, held and left, in cents."""
     with as_tenant(budget.tenant_id):
-        (row,) = budgets.standing(
+        (row,) = standings.standing(
             [Budget.objects.get(pk=budget.pk)], tenant=budget.tenant, now=life.now if life else NOW
         )
     return row.spent, row.held, row.left
 
 
-def months(budget: Budget) -> dict[str, tuple[int, int]]:
-    """Return by month what is taken and spent, exact, in cents; it must be whole ones."""
+def months_exact(budget: Budget) -> dict[str, tuple[int, int]]:
+    """Return by month what is taken and spent, exact."""
     with as_tenant(budget.tenant_id):
         rows = BudgetMonth.objects.filter(budget=budget).select_related("period").order_by("period__span")
-        found = {row.period.label: (int(row.taken_num) * 100, int(row.spent_num) * 100) for row in rows}
+        return {row.period.label: (int(row.taken_num), int(row.spent_num)) for row in rows}
+
+
+def months(budget: Budget) -> dict[str, tuple[int, int]]:
+    """Return by month what is taken and spent, in cents; it must be whole ones."""
+    found = {label: (taken * 100, spent * 100) for label, (taken, spent) in months_exact(budget).items()}
     assert all(num % EXACT_PER_UNIT == 0 for pair in found.values() for num in pair)
     return {
         label: (taken // EXACT_PER_UNIT, spent // EXACT_PER_UNIT) for label, (taken, spent) in found.items()

@@ -63,9 +63,9 @@ def test_a_part_is_of_its_own_tenants_hold_and_month(kestrel: Home) -> None:
             )
         theirs = {"tenant_id": heron.tenant.pk, "num": 1}
         into_ours = HoldPart(hold_id=hold.pk, month_id=ours.month_id, **theirs)
-        refused(heron, into_ours.save, "not of its tenant|foreign key")
+        refused(heron, into_ours.save, "of its tenant|foreign key")
         budget(heron, 500, life, heron.child("fishing"))
         with as_tenant(heron.tenant.pk):
             month = BudgetMonth.objects.get()
         of_ours = HoldPart(hold_id=ours.hold_id, month_id=month.pk, **theirs)
-        refused(heron, of_ours.save, "not of its tenant|foreign key")
+        refused(heron, of_ours.save, "of its tenant|foreign key")

@@ -3,12 +3,15 @@
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
 import pytest
 from django.db import connections
 
+from billing.models import Budget
+from billing.services.funds import budgets, settling
 from billing.services.funds.holds import BudgetExceeded
 from broker.models import Lease
 from broker.services.leases import growing
@@ -89,3 +92,28 @@ def test_extensions_at_once_take_no_more_than_there_is(kestrel: Home) -> None:
     leases = [ask(kestrel, kestrel.project, offering().pk) for _ in range(4)]
     assert sum(at_once([partial(extend, kestrel, lease) for lease in leases * 2])) == 2
     assert stands(root) == (0, 600, 0)
+
+
+def test_a_budget_that_is_taken_away_while_others_ask_breaks_nobody(kestrel: Home) -> None:
+    root = budget(kestrel, 100_000)
+    asked: list[Callable[[], Any]] = [
+        partial(ask, kestrel, kestrel.project, offering().pk) for _ in range(MANY)
+    ]
+    asked.insert(MANY // 2, partial(remove, kestrel, root))
+    assert all(at_once(asked))
+    again = budget(kestrel, 100_000)
+    assert stands(again)[:2] == (0, MANY * 100)
+
+
+def remove(owner: Home, one: Budget) -> None:
+    with as_tenant(owner.tenant.pk):
+        budgets.remove(Budget.objects.select_related("project").get(pk=one.pk), actor=owner.actor, now=NOW)
+
+
+def test_looks_and_extensions_at_once_wait_for_each_other_in_one_order(kestrel: Home) -> None:
+    root = budget(kestrel, 100_000)
+    leases = [ask(kestrel, kestrel.project, offering().pk) for _ in range(6)]
+    later = NOW + timedelta(minutes=6)
+    looks: list[Callable[[], Any]] = [partial(settling.look_again, now=later) for _ in range(4)]
+    assert all(at_once(looks + [partial(extend, kestrel, lease) for lease in leases]))
+    assert stands(root) == (0, 1200, 98_800)
