@@ -200,7 +200,7 @@ def a_hold(world: World) -> str:
     budgets.set_limit(project=world.root, limit_minor=10**9, actor=SYSTEM, now=moment())
     lease = Lease.objects.get(pk=a_lease(world))
     if not Hold.objects.filter(lease=lease).exists():
-        wanted = needs.Outlook(world.tenant).needed(lease, needs.NO_USE, now=moment())
+        wanted = needs.Outlook(world.tenant, [lease]).needed(lease, needs.NO_USE, now=moment())
         holds.set_aside(lease, wanted, needs.NO_USE, now=moment())
     return str(Hold.objects.get(lease=lease).pk)
 

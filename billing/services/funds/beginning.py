@@ -36,7 +36,7 @@ def count(budget: Budget, *, now: datetime) -> None:
     base = charges.exclude(lease_id__in=list(living)).aggregate(num=Sum("exact_num", default=0))
     sums = dict.fromkeys(("base_num", "taken_num", "spent_num"), base["num"])
     BudgetMonth.objects.create(tenant_id=tenant.pk, budget=budget, period=month, **sums)
-    outlook = Outlook(tenant)
+    outlook = Outlook(tenant, living.values())
     wanted = {key: _wanted(outlook, lease, used.get(key, NO_USE), now) for key, lease in living.items()}
     opened = {"tenant": tenant, "currency": tenant.currency, "opened_at": now, "looked_at": now}
     Hold.objects.bulk_create([Hold(lease_id=key, **opened) for key in living], ignore_conflicts=True)

@@ -5,6 +5,7 @@ from datetime import datetime
 from django.db import transaction
 from django.db.models import F
 
+from billing.domain.money import Money
 from billing.models import Budget
 from billing.services.funds import beginning
 from ports import database
@@ -49,10 +50,7 @@ def set_limit(*, project: Project, limit_minor: int, actor: Actor, now: datetime
     """
     if not 0 <= limit_minor <= HIGHEST:
         raise Invalid("limit", "A budget is nought or more, and no more than there is.", fix="Send less.")
-    with (
-        database.prepared() as cursor
-    ):  # nobody takes money meanwhile: each is counted here, or finds the budget
-        cursor.execute(ALONE, [project.tenant_id])
+    alone(project.tenant_id)
     found = Budget.objects.select_for_update().filter(project=project).first()
     before = found.limit_minor if found else None
     if found is None:
@@ -68,7 +66,7 @@ def set_limit(*, project: Project, limit_minor: int, actor: Actor, now: datetime
         Budget.objects.filter(pk=found.pk).update(limit_minor=limit_minor, version=F("version") + 1)
         found.refresh_from_db()
     if before != limit_minor:
-        _record("budget.set", found, actor=actor, now=now, before=before, amount=limit_minor)
+        _record("budget.set", found, actor=actor, now=now, before=before, after=limit_minor)
     return found
 
 
@@ -76,11 +74,13 @@ def set_limit(*, project: Project, limit_minor: int, actor: Actor, now: datetime
 def remove(budget: Budget, *, actor: Actor, now: datetime) -> None:
     """Take a ceiling away; those above it still hold."""
     alone(budget.tenant_id)
-    _record("budget.remove", budget, actor=actor, now=now, amount=budget.limit_minor)
+    _record("budget.remove", budget, actor=actor, now=now, before=budget.limit_minor, after=None)
     budget.delete()
 
 
-def _record(action: str, budget: Budget, *, actor: Actor, now: datetime, **detail: object) -> None:
+def _record(
+    action: str, budget: Budget, *, actor: Actor, now: datetime, before: int | None, after: int | None
+) -> None:
     audit.record(
         action,
         actor=actor,
@@ -89,6 +89,9 @@ def _record(action: str, budget: Budget, *, actor: Actor, now: datetime, **detai
         subject_id=budget.pk,
         subject_label=f"budget of {budget.project.name}",
         project=budget.project_id,
-        currency=budget.currency,
-        **detail,
+        **{
+            name: str(Money(minor, budget.currency))
+            for name, minor in (("before", before), ("after", after))
+            if minor is not None
+        },
     )

@@ -36,7 +36,7 @@ def gate(lease: Lease, *, now: datetime) -> Callable[[], None]:
             (limited,) = cursor.fetchone()
         if limited:
             use = NO_USE if lease._state.adding else uses([lease.pk]).get(lease.pk, NO_USE)
-            set_aside(lease, Outlook(lease.project.tenant).needed(lease, use, now=now), use, now=now)
+            set_aside(lease, Outlook(lease.project.tenant, [lease]).needed(lease, use, now=now), use, now=now)
 
     return judge
 

@@ -9,8 +9,8 @@ from django.db.models import Sum
 
 from billing.domain import holding
 from billing.domain.periods import Period
-from billing.models import BillingPeriod, PriceVersion, Quote, RatedCharge
-from billing.services import periods
+from billing.models import BillingPeriod, PriceVersion, RatedCharge
+from billing.services import periods, prices
 from billing.services.prices import LIST
 from broker.domain.states import LeaseState
 from broker.models import Lease
@@ -58,10 +58,11 @@ def uses(leases: Iterable[str]) -> dict[str, Use]:
 
 
 class Outlook:
-    """What one tenant's leases may still come to; months and prices are read once, however many are asked about."""
+    """What some leases of a tenant may still come to; months and prices are read once, however many they are."""
 
-    def __init__(self, tenant: Tenant) -> None:
+    def __init__(self, tenant: Tenant, leases: Iterable[Lease]) -> None:
         self._tenant = tenant
+        self._promised = prices.promised(leases)
         self._months: list[tuple[int, Period]] = []
         self._prices: dict[str, list[holding.Priced]] = {}
 
@@ -96,8 +97,8 @@ class Outlook:
             return {}
         until = since + timedelta(seconds=seconds) + holding.LATEST_START
         months = {key: span for key, span in self._between(since, until) if span.start < until}
-        prices = self._priced(lease, since)
-        return rule(since, seconds, quantity=lease.quantity, prices=prices, months=months)
+        priced = self._priced(lease, since)
+        return rule(since, seconds, quantity=lease.quantity, prices=priced, months=months)
 
     def _between(self, since: datetime, until: datetime) -> Sequence[tuple[int, Period]]:
         known = self._months
@@ -111,9 +112,7 @@ class Outlook:
 
     def _priced(self, lease: Lease, since: datetime) -> Sequence[holding.Priced]:
         """Return the prices from a moment on: the promised one, or the list's."""
-        if lease.quote_id and (
-            promise := Quote.objects.filter(lease_id=lease.pk, offering=lease.offering_id).first()
-        ):
+        if promise := self._promised.get(lease.pk):
             return [(since, promise.nano_per_hour)]
         if lease.offering_id not in self._prices:
             versions = PriceVersion.objects.filter(

@@ -79,9 +79,9 @@ def _bring_up(lease: Lease, now: datetime) -> None:
     moves = crossing.begun(lease) is not None  # to another card: it was let in for all of its time
     if state in WAITS or state == LeaseState.ACTIVE:
         force = state == LeaseState.ACTIVE or moves
-        wanted = Outlook(lease.project.tenant).needed(lease, use, now=now)
+        wanted = Outlook(lease.project.tenant, [lease]).needed(lease, use, now=now)
         set_aside(lease, wanted, use, now=now, force=force or not Hold.objects.filter(lease=lease).exists())
-    elif state == LeaseState.STOPPING or moves or use.uncharged:
+    elif state == LeaseState.STOPPING or use.uncharged or (moves and state not in OVER):
         # It may go on, or is yet to be charged.
         Hold.objects.filter(lease=lease).update(looked_at=now, seq=lease.seq)
     else:

@@ -285,7 +285,8 @@ def test_a_lease_that_used_all_its_time_comes_to_what_is_charged(kestrel: Home) 
         lease = life.lease(kestrel, offering())
         use = Use(HOUR, HOUR, {1: HOUR * EURO})
         with as_tenant(kestrel.tenant.pk):
-            assert Outlook(kestrel.tenant).needed(fresh(lease), use, now=life.now) == use.by_month
+            found = fresh(lease)
+            assert Outlook(kestrel.tenant, [found]).needed(found, use, now=life.now) == use.by_month
         assert stands(purse, life)[2] == 400
 
 

@@ -61,8 +61,11 @@ def test_a_budget_is_raised_and_taken_away_and_the_trail_says_so(kestrel: Home) 
             .values_list("action", "detail")
         )
     assert [action for action, _ in told] == ["budget.set", "budget.set", "budget.remove"]
-    assert told[1][1]["before"] == 500
-    assert told[1][1]["amount"] == 750
+    assert [(detail.get("before"), detail.get("after")) for _, detail in told] == [
+        (None, "€5.00"),
+        ("€5.00", "€7.50"),
+        ("€7.50", None),
+    ]
 
 
 @pytest.mark.parametrize(
