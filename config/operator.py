@@ -104,6 +104,28 @@ class Operator(BaseSettings):
         " Invoices from before it was set are never collected unasked."
         " `make run` takes `billing.gateways.simulated.SimulatedGateway`.",
     )
+    stripe_secret_key: SecretStr = Field(
+        default=SecretStr(""),
+        description="Stripe's secret or restricted key, for the gateway"
+        " `billing.gateways.stripe.gateway.StripeGateway`. A test key (`sk_test_`, `rk_test_`) takes no real money.",
+    )
+    stripe_webhook_secrets: SecretStr = Field(
+        default=SecretStr(""),
+        description="Signing secrets of Stripe's webhook to `/api/v1/stripe/events`, newest first, with commas"
+        " between: two while one takes the other's place. Empty refuses every event.",
+    )
+    stripe_account: str = Field(
+        default="",
+        pattern=r"^(acct_\w+)?$",
+        description="The account whose events are taken; empty takes those that name none.",
+    )
+    stripe_calls_per_s: int = Field(
+        default=60,
+        ge=1,
+        le=1_000_000,
+        description="How often a second Stripe is called at most, by all processes together. Stripe takes 100 writes,"
+        " and 25 with a test key.",
+    )
     share_soft_cards: bool = Field(
         default=False,
         description="Whether two tenants may share a card of class soft or none in clusters that are added from now"

@@ -13,6 +13,22 @@ from django.utils.module_loading import import_string
 
 
 @dataclass(frozen=True, slots=True)
+class ChargePart:
+    """A line of what is charged. A part below nothing is what was paid otherwise, from a balance, say."""
+
+    text: str
+    minor: int
+    tax: int = 0  # on top of it, as we worked it out
+    tax_name: str = ""  # `VAT`
+    tax_percent: str = ""  # `19`, or `8.875`
+
+    @property
+    def taxed(self) -> bool:
+        """Whether a rate of tax belongs to it, be it of nothing."""
+        return bool(self.tax_name)
+
+
+@dataclass(frozen=True, slots=True)
 class Charge:
     """What is to be taken from whom. The key stands for this one payment, whatever happens on the way."""
 
@@ -21,6 +37,8 @@ class Charge:
     currency: str
     payer: str  # the tenant's id
     text: str  # what the payer reads on their statement
+    number: str = ""  # how the payer's books may call it; no two charges have the same
+    parts: tuple[ChargePart, ...] = ()  # with their taxes they come to `minor`; none: it is one thing
 
 
 @dataclass(frozen=True, slots=True)

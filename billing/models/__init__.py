@@ -8,6 +8,14 @@ from billing.models.periods import BillingPeriod
 from billing.models.prices import PriceVersion, RateCard
 from billing.models.quotes import Quote
 from billing.models.simulated import SimulatedCharge, SimulatedPayer
+from billing.models.stripe import (
+    CommandState,
+    StripeCharge,
+    StripeCommand,
+    StripeCustomer,
+    StripeOutcome,
+    StripePace,
+)
 
 __all__ = [
     "AccountBalance",
@@ -16,6 +24,7 @@ __all__ = [
     "BillingRun",
     "Budget",
     "BudgetMonth",
+    "CommandState",
     "CreditNote",
     "CreditNoteLine",
     "Hold",
@@ -36,5 +45,10 @@ __all__ = [
     "RatingMark",
     "SimulatedCharge",
     "SimulatedPayer",
+    "StripeCharge",
+    "StripeCommand",
+    "StripeCustomer",
+    "StripeOutcome",
+    "StripePace",
     "TransferKind",
 ]

@@ -52,7 +52,11 @@ OF_NO_TENANT = {
         *("broker_clusterobject", "broker_simulatedpod", "broker_simulatedvolume", "broker_simulatednode"),
     },
     "the books of a gateway that is only simulated": {"billing_simulatedcharge", "billing_simulatedpayer"},
-    "how far the product itself has got": {"billing_billingrun", "billing_invoiceseries"},
+    "how far the product itself has got": {
+        "billing_billingrun",
+        "billing_invoiceseries",
+        "billing_stripepace",
+    },
 }
 
 # What sees every tenant's rows and tells everybody this much of them, and never whose they are.

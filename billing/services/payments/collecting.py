@@ -15,10 +15,11 @@ from billing.domain.collecting import LONGEST_WAIT_S, MOST_FALLS, wait_s
 from billing.models import Invoice, InvoiceStatus, Payment, PaymentStatus
 from billing.models.payments import LONGEST_REASON, UNSETTLED
 from billing.services.ledger import posting
+from billing.services.payments.asking import charge_of
 from billing.services.payments.opening import BILLING, record
 from ports import doorbell, payments
 from ports.chance import Chance
-from ports.payments import Charge, Declined, Outcome, Rejected, Unanswered
+from ports.payments import Declined, Outcome, Rejected, Unanswered
 from tenants.services.walls import as_sweep, as_tenant
 
 log = structlog.get_logger(__name__)
@@ -104,14 +105,7 @@ def _ask(payment: Payment, now: datetime) -> Outcome:
             " its payments are settled",
             again_in_s=LONGEST_WAIT_S,
         )
-    charge = Charge(
-        key=payment.pk,
-        minor=payment.minor,
-        currency=payment.currency,
-        payer=payment.tenant_id,
-        text=f"Invoice {payment.invoice}",
-    )
-    return gateway.charge(charge, now=now)
+    return gateway.charge(charge_of(payment), now=now)
 
 
 def _wait(payment: Payment, seconds: int, trouble: str, now: datetime, *, fell: int = 0) -> None:

@@ -1,11 +1,18 @@
 """Gateways on a test stand: what a test must know of each beside what they all promise. A real one joins STANDS."""
 
+from collections import defaultdict
 from datetime import UTC, datetime
 from typing import Protocol
 
+from django.test import override_settings
+
 from billing.gateways.simulated import Ill, SimulatedGateway, suffer
+from billing.gateways.stripe import connecting
+from billing.gateways.stripe.gateway import StripeGateway
 from billing.models import SimulatedCharge
-from ports.payments import Gateway
+from ports.payments import Charge, Gateway, Outcome
+from tests.fakestripe.server import KEY, Call, FakeStripe
+from tests.fakestripe.tenants import holder
 
 NOW = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
 
@@ -33,4 +40,60 @@ class Simulated:
         return {row.key: (row.minor, row.currency) for row in rows}
 
 
-STANDS = {"simulated": Simulated}
+class Stripe:
+    """Ours of Stripe's, over a Stripe of this process, at which every payer of the tests has a card."""
+
+    def __init__(self) -> None:
+        self.fake = FakeStripe(now=NOW)
+        self.gateway: Gateway = Wired(self.fake)
+        self.ills: defaultdict[str, list[str]] = defaultdict(list)
+        self.fake.ill = self._ill
+        self.cards = {payer: holder(self.fake, payer) for payer in ("ten_kestrel", "ten_tern", "x")}
+
+    def suffer(self, payer: str, *ills: str) -> None:
+        self.ills[payer] = list(ills)
+
+    def taken(self) -> dict[str, tuple[int, str]]:
+        found = self.fake.things.all("invoice").values()
+        return {
+            each["metadata"]["payment"]: (each["amount_paid"], each["currency"].upper())
+            for each in found
+            if each["status"] == "paid"
+        }
+
+    def _ill(self, call: Call) -> str:
+        """Let the first ill of the payer's list happen when its call comes: some only befall a payment itself."""
+        payer = self._payer(call)
+        ills = self.ills[payer]
+        if ills and ills[0] in ("unreachable", "rejected"):
+            return {"unreachable": "unreachable", "rejected": "unauthorized"}[ills.pop(0)]
+        if ills and call.word == "pay":
+            ill = ills.pop(0)
+            if ill in ("declined", "slow"):
+                self.cards[payer]["next"] = [ill]
+            return ill
+        return ""
+
+    def _payer(self, call: Call) -> str:
+        kept = self.fake.things
+        customer = call.params.get("customer")
+        parts = call.path.split("/")
+        if customer is None and parts[2] == "invoices":
+            customer = kept.get("invoice", parts[3])["customer"]
+        return str(kept.get("customer", str(customer))["metadata"]["tenant"])
+
+
+class Wired:
+    """The gateway with the fake behind it, for as long as a call takes."""
+
+    def __init__(self, fake: FakeStripe) -> None:
+        self.fake, self.inner = fake, StripeGateway()
+        self.name = self.inner.name
+
+    def charge(self, charge: Charge, *, now: datetime) -> Outcome:
+        self.fake.now = now
+        with connecting.over(self.fake), override_settings(STRIPE_SECRET_KEY=KEY, STRIPE_CALLS_PER_S=10**6):
+            return self.inner.charge(charge, now=now)
+
+
+STANDS = {"simulated": Simulated, "stripe": Stripe}

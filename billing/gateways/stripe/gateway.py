@@ -1,0 +1,86 @@
+"""Collects through Stripe: an invoice there for each charge, made of our own amounts, and paid with the saved card.
+
+We rate, Stripe only collects. Its invoice is made, filled, compared with ours, finalized and paid, each step once
+(commands.py). A card that is refused ends the charge, and the invoice at Stripe is voided: nothing is ever taken
+under that key again. The next payment of our invoice is another charge, with an invoice of its own there.
+"""
+
+from datetime import datetime
+
+from billing.domain.stripe_states import Seen, Verdict, judge, refusal
+from billing.gateways.stripe import books, steps
+from billing.models import StripeCharge, StripeOutcome
+from ports.payments import Charge, Declined, Outcome, Rejected, Succeeded, Unanswered, Unreachable
+
+NAME = "stripe"
+SLOW_S = 1800  # a debit takes days; its webhook is faster than this
+
+
+class StripeGateway:
+    """Takes the money of a charge with the card that its tenant saved at Stripe."""
+
+    name = NAME
+
+    def charge(self, charge: Charge, *, now: datetime) -> Outcome:
+        book = books.open_(charge, now=now)
+        if book.outcome == StripeOutcome.OPEN:
+            _ready(book, charge, now)
+            book = _paid(book, now)
+        if book.outcome == StripeOutcome.SUCCEEDED:
+            return Succeeded(book.stripe_id)
+        return Declined(book.reason, book.code)
+
+
+def _ready(book: StripeCharge, charge: Charge, now: datetime) -> None:
+    """Have an invoice at Stripe that can be paid; no card is asked on the way."""
+    try:
+        books.found(book, str(steps.create(book, charge, now=now)["id"]))
+        total = steps.fill(book, charge, now=now)["total"]
+        if total != book.sent_minor:
+            _drop(book, total, now)
+        steps.finalize(book, now=now)
+    except Unreachable:
+        raise
+    except Unanswered as silence:  # whatever became of it, nothing was taken
+        raise Unreachable(str(silence), again_in_s=silence.again_in_s) from None
+
+
+def _drop(book: StripeCharge, total: int, now: datetime) -> None:
+    """Delete a draft that Stripe added up otherwise than we did, and leave it to people."""
+    steps.drop(book, now=now)
+    books.give_up(book)
+    raise Rejected(
+        f"Stripe added our lines up to {total} and not to {book.sent_minor}, so nothing was charged.",
+        code="total_differs",
+    )
+
+
+def _paid(book: StripeCharge, now: datetime) -> StripeCharge:
+    """Ask the card, or look what became of it, and write that; raises Unanswered while nobody knows."""
+    answer = steps.pay(book, now=now)
+    if "declined" in answer:
+        return _refused(book, answer["declined"], answer["reason"], now)
+    seen = steps.seen_in(answer)
+    if seen.status == "open":
+        seen = steps.seen(book)
+    verdict = judge(seen, book.sent_minor)
+    if verdict is Verdict.PAID:
+        return books.settle(book, StripeOutcome.SUCCEEDED, now=now)
+    if verdict is Verdict.REFUSED:
+        return _refused(book, *refusal(seen), now)
+    if verdict is Verdict.UNDER_WAY:
+        raise Unanswered("the bank has not answered Stripe yet", again_in_s=SLOW_S)
+    raise _odd(book, seen)
+
+
+def _refused(book: StripeCharge, code: str, reason: str, now: datetime) -> StripeCharge:
+    steps.void(book, now=now)
+    return books.settle(book, StripeOutcome.DECLINED, code=code, reason=reason, now=now)
+
+
+def _odd(book: StripeCharge, seen: Seen) -> Rejected:
+    return Rejected(
+        f"Stripe's invoice {book.stripe_id} is {seen.status} {seen.intent}, {seen.amount_paid} of {seen.total} paid,"
+        " which was not foreseen. Look at it in Stripe's dashboard.",
+        code="unforeseen_at_stripe",
+    )

@@ -1,0 +1,66 @@
+"""Every currency of Stripe's is sent as Stripe counts it, and lines come to their sum (bug class B22)."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from billing.domain.money import EXPONENTS
+from billing.domain.stripe_amounts import DECIMALS, NO_LAST_COIN, NotCollected, of_minor, of_parts
+
+BOTH = sorted(DECIMALS.keys() & EXPONENTS.keys())
+
+
+@pytest.mark.parametrize("currency", sorted(DECIMALS))
+def test_every_currency_of_stripes_is_sent_as_it_counts_or_refused(currency: str) -> None:
+    """One unit of it is written as one unit with Stripe's decimals, whatever ours are."""
+    if currency not in EXPONENTS:
+        with pytest.raises(NotCollected, match=f"How many decimals {currency} has"):
+            of_minor(1, currency)
+        return
+    one = 10 ** EXPONENTS[currency]
+    assert of_minor(12 * one, currency) == 12 * 10 ** DECIMALS[currency]
+
+
+@pytest.mark.parametrize(
+    ("currency", "minor", "sent"),
+    [
+        ("EUR", 1234, 1234),
+        ("JPY", 500, 500),
+        ("ISK", 500, 50000),
+        ("UGX", 7, 700),
+        ("HUF", 12300, 12300),
+        ("KWD", 5124, 5120),
+        ("KWD", 5129, 5120),
+        ("KWD", -5129, -5120),
+        ("TND", 9, 0),
+    ],
+)
+def test_those_that_stripe_counts_its_own_way(currency: str, minor: int, sent: int) -> None:
+    assert of_minor(minor, currency) == sent
+
+
+@pytest.mark.parametrize("currency", ["IQD", "LYD", "XXX", "eur", ""])
+def test_what_stripe_does_not_know_is_refused_by_name(currency: str) -> None:
+    with pytest.raises(NotCollected, match=f"does not collect {currency}"):
+        of_minor(100, currency)
+
+
+@given(
+    st.sampled_from(BOTH),
+    st.lists(st.tuples(st.integers(-(10**9), 10**9), st.integers(0, 10**6)), max_size=30),
+)
+def test_lines_come_to_what_their_sum_is_sent_as(currency: str, amounts: list[tuple[int, int]]) -> None:
+    parts = of_parts(amounts, currency)
+    whole = sum(minor + tax for minor, tax in amounts)
+    assert sum(part.minor + part.tax for part in parts) == of_minor(whole, currency)
+
+
+@given(st.sampled_from(BOTH), st.integers(0, 10**12))
+def test_nobody_is_charged_more_than_the_invoice_says(currency: str, minor: int) -> None:
+    sent, places = of_minor(minor, currency), DECIMALS[currency]
+    owed = minor * 10**places
+    assert 0 <= owed - sent * 10 ** EXPONENTS[currency] < 10 ** (EXPONENTS[currency] + 1)
+    if currency in NO_LAST_COIN:
+        assert sent % 10 == 0
+    else:
+        assert owed == sent * 10 ** EXPONENTS[currency]
