@@ -7,5 +7,8 @@ class BillingConfig(AppConfig):
     name = "billing"
 
     def ready(self) -> None:
-        """Stop the start where the setting names no payment gateway, rather than the first payment."""
+        """Stop the start where settings name no payment gateway or no supplier, not the first payment or invoice."""
+        from billing.services.tax import standings  # models are there only now
+
         payments.gateway()
+        standings.supplier()

@@ -158,6 +158,22 @@ class Operator(BaseSettings):
         description="How long tenants are told before a lease of theirs is moved that may be.",
     )
     currency: str = Field(default="EUR", description="The currency of new tenants, an ISO 4217 code.")
+    supplier_name: str = Field(
+        default="",
+        description="Who sells, as invoices say it; empty: they name nobody, and tax is neither charged nor spoken of.",
+    )
+    supplier_street: str = Field(default="", description="Street and number of whoever sells.")
+    supplier_extra: str = Field(default="", description="A second line of that address.")
+    supplier_postcode: str = Field(default="", description="Its postcode.")
+    supplier_city: str = Field(default="", description="Its city.")
+    supplier_country: str = Field(
+        default="", description="Its country, as two letters such as DE: decides how tenants are taxed."
+    )
+    supplier_vat_id: str = Field(default="", description="Its VAT number.")
+    supplier_email: str = Field(default="", description="Where people ask about invoices.")
+    payment_term_days: int = Field(
+        default=14, ge=0, le=365, description="Within how many days an invoice should be paid."
+    )
 
     oidc_name: str = Field(default="", description="The name on the button, for example the company's.")
     oidc_client_id: str = Field(default="", description="OpenID Connect client; empty turns it off.")

@@ -312,4 +312,15 @@ QUOTE_LASTS_S = operator.quote_lasts_s
 PROVISION_TIMEOUT_S = operator.provision_timeout_s
 MOVE_NOTICE_S = operator.move_notice_s
 CURRENCY = operator.currency
+SUPPLIER = {
+    "name": operator.supplier_name,
+    "street": operator.supplier_street,
+    "extra": operator.supplier_extra,
+    "postcode": operator.supplier_postcode,
+    "city": operator.supplier_city,
+    "country": operator.supplier_country,
+    "vat_id": operator.supplier_vat_id,
+    "email": operator.supplier_email,
+}
+PAYMENT_TERM_DAYS = operator.payment_term_days
 DATA_DIR = operator.data_dir

@@ -1,13 +1,15 @@
 """Giving back what an invoice charged: line by line, in whole coins, and never more than a line came to.
 
-Amounts are minor units of the invoice's currency. A line is rounded once, when it is made; whatever is given back of it
-in whole coins, in whichever order, therefore comes to exactly the line and never to a coin more.
+Amounts are minor units of the invoice's currency, before tax. A line is rounded once, when it is made; whatever is
+given back of it in whole coins, in whichever order, therefore comes to exactly the line and never to a coin more. The
+tax on a line goes back with it, counted over all that was given back so far: in the end it comes to just that tax too.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from billing.domain.money import shown
+from billing.domain.tax import given_back
 
 
 class TooMuch(ValueError):
@@ -16,15 +18,21 @@ class TooMuch(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """A line, what it came to, and what of it was given back already."""
+    """A line, what it came to, and what of it was given back already; the same of the tax on it."""
 
     n: int
     minor: int
     credited: int
+    tax: int = 0
+    tax_credited: int = 0
 
     @property
     def left(self) -> int:
         return max(self.minor - self.credited, 0)
+
+    def tax_with(self, minor: int) -> int:
+        """Return the tax that goes back when so much more of the line does."""
+        return given_back(self.tax, of=self.minor, credited=self.credited + minor) - self.tax_credited
 
 
 def everything(lines: Iterable[Left]) -> dict[int, int]:

@@ -1,6 +1,7 @@
 from billing.models.budgets import Budget, BudgetMonth, Hold, HoldPart
 from billing.models.charges import BillingRun, RatedCharge, RatingMark
 from billing.models.credits import BalanceDraw, CreditNote, CreditNoteLine
+from billing.models.details import BillingDetails
 from billing.models.invoices import Invoice, InvoiceLine, InvoiceSeries, InvoiceStatus
 from billing.models.ledger import AccountBalance, LedgerAccount, LedgerSeal, LedgerTransfer, TransferKind
 from billing.models.payments import Payment, PaymentStatus
@@ -16,10 +17,12 @@ from billing.models.stripe import (
     StripeOutcome,
     StripePace,
 )
+from billing.models.taxes import InvoiceTax, TaxCategory, TaxedAs, TaxRate
 
 __all__ = [
     "AccountBalance",
     "BalanceDraw",
+    "BillingDetails",
     "BillingPeriod",
     "BillingRun",
     "Budget",
@@ -33,6 +36,7 @@ __all__ = [
     "InvoiceLine",
     "InvoiceSeries",
     "InvoiceStatus",
+    "InvoiceTax",
     "LedgerAccount",
     "LedgerSeal",
     "LedgerTransfer",
@@ -50,5 +54,8 @@ __all__ = [
     "StripeCustomer",
     "StripeOutcome",
     "StripePace",
+    "TaxCategory",
+    "TaxRate",
+    "TaxedAs",
     "TransferKind",
 ]

@@ -22,7 +22,8 @@ class CreditNote(TenantOwned):
     series = models.CharField(max_length=20)
     number = models.PositiveIntegerField()
     currency = models.CharField(max_length=3)
-    total = models.BigIntegerField()  # minor units, the sum of its lines
+    total = models.BigIntegerField()  # minor units, the sum of its lines and of the tax on them
+    tax = models.BigIntegerField(default=0, db_default=0)
     off_due = (
         models.BigIntegerField()
     )  # of it, what was still to be paid; the rest went to the tenant's balance
@@ -53,6 +54,7 @@ class CreditNoteLine(TenantOwned):
     credit_note = models.ForeignKey(CreditNote, on_delete=models.PROTECT, related_name="lines")
     line = models.ForeignKey(InvoiceLine, on_delete=models.PROTECT, related_name="credits")
     minor = models.BigIntegerField()
+    tax_minor = models.BigIntegerField(default=0, db_default=0)
 
     class Meta:
         constraints = [

@@ -5,6 +5,7 @@ from datetime import datetime
 from django.db import models
 from django.db.models import F, Q
 
+from billing.domain.tax import STANDARD, Treatment
 from billing.models.keys import ID_LENGTH, invoice_id
 from billing.models.periods import BillingPeriod
 from tenants.models.tenants import TenantOwned
@@ -37,12 +38,18 @@ class Invoice(TenantOwned):
     series = models.CharField(max_length=20, null=True)
     number = models.PositiveIntegerField(null=True)
     currency = models.CharField(max_length=3)
-    total = models.BigIntegerField(default=0)  # minor units, before tax: the sum of the lines
+    total = models.BigIntegerField(default=0)  # minor units: the sum of the lines, and the tax on them
+    tax = models.BigIntegerField(default=0, db_default=0)
+    treatment = models.CharField(max_length=14, blank=True, default="", db_default="")
     # Of it, what is due no longer though nobody paid it: credited since, or drawn from the tenant's balance.
     settled = models.BigIntegerField(default=0, db_default=0)
     refreshed_at = models.DateTimeField()
     finalized_at = models.DateTimeField(null=True)
     paid_at = models.DateTimeField(null=True)
+    due_at = models.DateTimeField(null=True)  # when it should be paid by; older ones do not say
+    # Who stood on it when it became final; whoever moves or is renamed later does so on later ones.
+    customer = models.JSONField(null=True)
+    supplier = models.JSONField(null=True)
     collected = models.BooleanField(
         default=False
     )  # became final where payments are collected; else: by transfer
@@ -54,6 +61,9 @@ class Invoice(TenantOwned):
             ),
             models.UniqueConstraint(fields=["series", "number"], name="invoice_number_once"),
             models.CheckConstraint(condition=Q(status__in=InvoiceStatus.values), name="invoice_status_known"),
+            models.CheckConstraint(
+                condition=Q(treatment__in=[each.value for each in Treatment]), name="treatment_known"
+            ),
             models.CheckConstraint(
                 condition=~Q(status="paid") | Q(paid_at__isnull=False), name="paid_at_a_moment"
             ),
@@ -73,6 +83,11 @@ class Invoice(TenantOwned):
     def month(self) -> str:
         """Its month as people say it: `October 2026`. Needs its period."""
         return f"{datetime.fromisoformat(self.period.label + '-01'):%B %Y}"
+
+    @property
+    def subtotal(self) -> int:
+        """What its lines come to, before tax; minor units."""
+        return self.total - self.tax
 
     @property
     def to_pay(self) -> int:
@@ -98,6 +113,8 @@ class InvoiceLine(TenantOwned):
     unit_seconds = models.BigIntegerField()
     exact_num = models.DecimalField(max_digits=38, decimal_places=0)
     minor = models.BigIntegerField()
+    tax_category = models.CharField(max_length=10, default=STANDARD, db_default=STANDARD)
+    tax_minor = models.BigIntegerField(default=0, db_default=0)  # its part of the tax on its category
 
     class Meta:
         constraints = [

@@ -31,3 +31,7 @@ def budget_id() -> str:
 
 def hold_id() -> str:
     return ids.new("hld")
+
+
+def tax_rate_id() -> str:
+    return ids.new("txr")

@@ -142,7 +142,7 @@ def _charged(invoice: Invoice) -> Charged:
 def _settled(invoice: Invoice, lines: list[InvoiceLine], charged: Charged) -> bool:
     """Tell whether a draft's lines and total are those of its charges."""
     said = {_key(line): (line.leases, line.unit_seconds, int(line.exact_num)) for line in lines}
-    return said == charged.sums and invoice.total == sum(line.minor for line in lines)
+    return said == charged.sums and invoice.total == sum(line.minor + line.tax_minor for line in lines)
 
 
 def _key(line: InvoiceLine) -> Key:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from django.conf import settings
 from django.db import DatabaseError, connection
 
 from billing.models import BalanceDraw, BillingPeriod, Invoice, InvoiceStatus
@@ -11,6 +12,8 @@ from billing.services import drafts, numbering, periods, rating
 from billing.services.ledger import books, posting
 from billing.services.rating import Gap, PriceGap
 from billing.services.statements import statement
+from billing.services.tax import rates, standings
+from billing.services.tax.rates import TaxGap
 from broker.domain.states import LeaseState
 from broker.models import Lease, StaleLease
 from broker.services.leases import ticks
@@ -39,7 +42,7 @@ class Waiting:
     tenant_id: str
     label: str
     why: str
-    broken: bool = False  # it waits for no lease: the database refused something of it
+    broken: bool = False  # it waits for no lease, but for a person: something of it cannot be
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +57,8 @@ class Closed:
 def close_period(tenant: Tenant, label: str, *, now: datetime) -> Invoice | None:
     """Close one month and return its final invoice, or None when nothing was used. Repeating it does nothing.
 
-    Raises MonthNotOver before the month is, PriceGap when seconds of it have no price, StaleLease while it is
-    not certain up to when a lease of it has lived.
+    Raises MonthNotOver before the month is, PriceGap when seconds of it have no price, TaxGap when tax is owed at a
+    rate that nobody knows, StaleLease while it is not certain up to when a lease of it has lived.
     """
     with as_tenant(tenant.pk):
         month = BillingPeriod.objects.select_for_update().filter(tenant=tenant, label=label).first()
@@ -85,8 +88,8 @@ def close_due(*, now: datetime) -> Closed:
         except PriceGap as gap:
             gaps += gap.gaps
             held.add(tenant_id)
-        except (StaleLease, DatabaseError) as unsettled:
-            broken = isinstance(unsettled, DatabaseError)
+        except (StaleLease, TaxGap, DatabaseError) as unsettled:
+            broken = not isinstance(unsettled, StaleLease)
             waits.append(Waiting(tenant_id, label, str(unsettled).strip(), broken))
             held.add(tenant_id)
         else:
@@ -108,9 +111,12 @@ def _close(tenant: Tenant, month: BillingPeriod, now: datetime) -> None:
     rating.rate_tenant(tenant, now=now)
     periods.ensure(tenant, since=month.span.lower, until=now)  # whatever comes late must find an open month
     drafts.refresh(tenant, now=now)
-    invoice = Invoice.objects.filter(period=month, status=InvoiceStatus.DRAFT).first()
+    invoice = (
+        Invoice.objects.filter(period=month, status=InvoiceStatus.DRAFT).select_related("period").first()
+    )
     if invoice:
-        _finalize(invoice, month, now)
+        rates.check_known(invoice)
+        _finalize(invoice, tenant, month, now)
     month.status, month.closed_at = CLOSED, now
     month.save(update_fields=["status", "closed_at"])
     if invoice:
@@ -133,9 +139,13 @@ def _tick(tenant: Tenant, border: datetime) -> None:
     )
 
 
-def _finalize(invoice: Invoice, month: BillingPeriod, now: datetime) -> None:
-    """Give the next number of the month's series, and settle from the tenant's balance what that is enough for."""
+def _finalize(invoice: Invoice, tenant: Tenant, month: BillingPeriod, now: datetime) -> None:
+    """Give the next number of the month's series, write down who is who, and settle what the balance is enough for."""
     invoice.series, invoice.number = month.label, numbering.next_of(month.label)
+    by = standings.supplier()
+    invoice.supplier = by.as_dict() if by else None
+    invoice.customer = standings.customer(tenant).as_dict()
+    invoice.due_at = now + timedelta(days=settings.PAYMENT_TERM_DAYS)
     invoice.status, invoice.finalized_at = InvoiceStatus.FINALIZED, now
     invoice.collected = payments.gateway() is not None
     invoice.settled = min(books.balance(invoice.tenant_id, invoice.currency), max(invoice.total, 0))
@@ -143,7 +153,7 @@ def _finalize(invoice: Invoice, month: BillingPeriod, now: datetime) -> None:
         BalanceDraw.objects.create(
             tenant_id=invoice.tenant_id, invoice=invoice, minor=invoice.settled, at=now
         )
-    invoice.save(update_fields=["series", "number", "status", "finalized_at", "collected", "settled"])
+    invoice.save()
     audit.record(
         "invoice.finalize",
         actor=BILLING,

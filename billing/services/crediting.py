@@ -32,16 +32,18 @@ class NotCreditable(Refused):
 
 
 def left(invoice: Invoice) -> list[Left]:
-    """Return what each line came to and what of it was given back, by number; one query."""
-    lines = invoice.lines.annotate(credited=Sum("credits__minor", default=0)).order_by("n")
-    return [Left(*row) for row in lines.values_list("n", "minor", "credited")]
+    """Return what each line and its tax came to and what of them was given back, by number; one query."""
+    lines = invoice.lines.annotate(
+        credited=Sum("credits__minor", default=0), back=Sum("credits__tax_minor", default=0)
+    ).order_by("n")
+    return [Left(*row) for row in lines.values_list("n", "minor", "credited", "tax_minor", "back")]
 
 
 @transaction.atomic
 def credit(
     invoice: Invoice, *, wanted: Mapping[int, int] | None, seen: int, why: str, actor: Actor, now: datetime
 ) -> CreditNote:
-    """Give back these minor units of these lines, by number, or all that is left of the invoice.
+    """Give back these minor units of these lines, by number, with the tax on them, or all that is left of the invoice.
 
     `seen` is how much of it was given back already when whoever asks looked, so that the same request twice, or two
     people at once, give back once. Raises Invalid for amounts that are not there and without a reason, NotCreditable
@@ -56,10 +58,13 @@ def credit(
         _check_seen(invoice, lines, seen)
         amounts = dict(everything(lines) if wanted is None else wanted)
         try:
-            total = judge(lines, amounts, invoice.currency)
+            judge(lines, amounts, invoice.currency)
         except TooMuch as much:
             raise Invalid("lines", str(much), fix="Look at what is left of each line.") from much
-        return _issue(invoice, amounts, total, reason, actor, now)
+        parts = {
+            line.n: (amounts[line.n], line.tax_with(amounts[line.n])) for line in lines if line.n in amounts
+        }
+        return _issue(invoice, parts, reason, actor, now)
 
 
 def _check(invoice: Invoice) -> None:
@@ -84,8 +89,11 @@ def _check_seen(invoice: Invoice, lines: Iterable[Left], seen: int) -> None:
 
 
 def _issue(
-    invoice: Invoice, amounts: Mapping[int, int], total: int, reason: str, actor: Actor, now: datetime
+    invoice: Invoice, parts: Mapping[int, tuple[int, int]], reason: str, actor: Actor, now: datetime
 ) -> CreditNote:
+    """Write the note of these amounts, each with its tax, by number of line."""
+    tax = sum(tax for _, tax in parts.values())
+    total = tax + sum(minor for minor, _ in parts.values())
     due, series = invoice.due, f"CN-{now.astimezone(UTC):%Y-%m}"
     note = CreditNote.objects.create(
         tenant_id=invoice.tenant_id,
@@ -94,15 +102,18 @@ def _issue(
         number=numbering.next_of(series),
         currency=invoice.currency,
         total=total,
+        tax=tax,
         off_due=off_due(total, due=due),
         reason=reason,
         issued_at=now,
         issued_by=actor.id,
     )
-    ids = dict(invoice.lines.filter(n__in=amounts).values_list("n", "pk"))
+    ids = dict(invoice.lines.filter(n__in=parts).values_list("n", "pk"))
     CreditNoteLine.objects.bulk_create(
-        CreditNoteLine(tenant_id=invoice.tenant_id, credit_note=note, line_id=ids[n], minor=minor)
-        for n, minor in sorted(amounts.items())
+        CreditNoteLine(
+            tenant_id=invoice.tenant_id, credit_note=note, line_id=ids[n], minor=minor, tax_minor=tax
+        )
+        for n, (minor, tax) in sorted(parts.items())
     )
     with (
         connection.cursor() as cursor

@@ -8,9 +8,11 @@ from django.db import DatabaseError, connection
 from django.db.models import Exists, OuterRef
 
 from billing.domain.money import EXACT_PER_UNIT, exponent_of
+from billing.domain.tax import TAXED
 from billing.models import BillingPeriod, Invoice, InvoiceStatus, RatedCharge
 from billing.models.periods import OPEN
 from billing.services.statements import statement
+from billing.services.tax import standings
 from tenants.models import Tenant
 from tenants.services.walls import as_tenant
 
@@ -21,7 +23,11 @@ def refresh(tenant: Tenant, *, now: datetime) -> int:
     """Bring the tenant's drafts up to its charges; return how many lines changed. Repeating it changes none."""
     with as_tenant(tenant.pk):
         _open_drafts(tenant, now)
+        taxed = standings.standing(tenant)
         asked = {
+            "treatment": taxed.treatment,
+            "jurisdiction": taxed.jurisdiction,
+            "untaxed": taxed.treatment not in TAXED,
             "tenant": tenant.pk,
             "now": now,
             "scale": 10 ** exponent_of(tenant.currency),

@@ -17,7 +17,7 @@ WITH charged AS (
 ), totals AS (
   SELECT count(*) AS wrong
     FROM billing_invoice i
-   WHERE i.total <> (SELECT coalesce(sum(l.minor), 0) FROM billing_invoiceline l WHERE l.invoice_id = i.id)
+   WHERE i.total <> (SELECT coalesce(sum(l.minor + l.tax_minor), 0) FROM billing_invoiceline l WHERE l.invoice_id = i.id)
 )
 SELECT coalesce(sum(abs(coalesce(invoiced.exact, 0) - coalesce(charged.exact, 0))), 0)::numeric(38),
        (SELECT wrong FROM rounding)::bigint, (SELECT wrong FROM totals)::bigint

@@ -1,5 +1,7 @@
 -- Bring a tenant's draft invoices up to its charges: a line for every project, offering and price version,
 -- rounded once, halves away from zero, in integers. Charges are only ever added, so lines keep their numbers.
+-- Tax is rounded once for each category, by the rate of the month's last day, and its lines share exactly that: each
+-- rounded down, and one more where most was cut off.
 WITH carried AS (
   SELECT i.id AS invoice_id, c.lease_id, c.project_id, c.offering_id, c.price_version_id, c.unit_seconds, c.exact_num
     FROM billing_invoice i
@@ -20,26 +22,61 @@ WITH carried AS (
            * div(2 * abs(exact_num) * %(scale)s + %(per_unit)s, 2 * %(per_unit)s::numeric))::bigint AS minor
     FROM summed
 ), numbered AS (
-  SELECT rounded.*,
+  SELECT rounded.*, coalesce(t.category, 'standard') AS tax_category,
          coalesce(l.n, (SELECT coalesce(max(n), 0) FROM billing_invoiceline k WHERE k.invoice_id = rounded.invoice_id)
                        + row_number() OVER (PARTITION BY rounded.invoice_id, l.n IS NULL
                                                 ORDER BY rounded.project_id, rounded.offering_id,
                                                          rounded.price_version_id)) AS n
     FROM rounded
     LEFT JOIN billing_invoiceline l USING (invoice_id, project_id, offering_id, price_version_id)
+    LEFT JOIN billing_taxedas t USING (offering_id)
+), categories AS (
+  SELECT c.*, r.id AS rate_id, CASE WHEN %(untaxed)s THEN 0 ELSE r.rate_bp END AS rate_bp
+    FROM (SELECT invoice_id, tax_category, sum(minor) AS net FROM numbered GROUP BY invoice_id, tax_category) c
+    JOIN billing_invoice i ON i.id = c.invoice_id
+    JOIN billing_billingperiod p ON p.id = i.period_id
+    LEFT JOIN billing_taxrate r
+           ON r.jurisdiction = %(jurisdiction)s AND r.category = c.tax_category
+          AND r.valid @> ((p.label || '-01')::date + interval '1 month' - interval '1 day')::date
+), taxed AS (
+  SELECT c.*, coalesce(sign(c.net) * div(2 * abs(c.net) * c.rate_bp + 10000, 20000), 0)::bigint AS tax
+    FROM categories c
+), cut AS (
+  SELECT n.*, t.tax, floor(x.full_tax) AS down,
+         row_number() OVER (PARTITION BY n.invoice_id, n.tax_category ORDER BY x.full_tax - floor(x.full_tax) DESC, n.n) AS nth
+    FROM numbered n
+    JOIN taxed t USING (invoice_id, tax_category)
+   CROSS JOIN LATERAL (SELECT n.minor * coalesce(t.rate_bp, 0) * 0.0001 AS full_tax) x
+), shared AS (
+  SELECT cut.*, (down + CASE WHEN nth <= tax - sum(down) OVER (PARTITION BY invoice_id, tax_category) THEN 1 ELSE 0 END
+                )::bigint AS tax_minor
+    FROM cut
 ), written AS (
   INSERT INTO billing_invoiceline AS l
-         (tenant_id, invoice_id, n, project_id, offering_id, price_version_id, leases, unit_seconds, exact_num, minor)
-  SELECT %(tenant)s, invoice_id, n, project_id, offering_id, price_version_id, leases, unit_seconds, exact_num, minor
-    FROM numbered
+         (tenant_id, invoice_id, n, project_id, offering_id, price_version_id, leases, unit_seconds, exact_num, minor,
+          tax_category, tax_minor)
+  SELECT %(tenant)s, invoice_id, n, project_id, offering_id, price_version_id, leases, unit_seconds, exact_num, minor,
+         tax_category, tax_minor
+    FROM shared
       ON CONFLICT (invoice_id, project_id, offering_id, price_version_id) DO UPDATE
      SET leases = excluded.leases, unit_seconds = excluded.unit_seconds, exact_num = excluded.exact_num,
-         minor = excluded.minor
-   WHERE (l.leases, l.exact_num) IS DISTINCT FROM (excluded.leases, excluded.exact_num)
+         minor = excluded.minor, tax_category = excluded.tax_category, tax_minor = excluded.tax_minor
+   WHERE (l.leases, l.exact_num, l.tax_category, l.tax_minor)
+         IS DISTINCT FROM (excluded.leases, excluded.exact_num, excluded.tax_category, excluded.tax_minor)
   RETURNING 1
+), told AS (
+  INSERT INTO billing_invoicetax AS t (tenant_id, invoice_id, category, rate_id, rate_bp, net, tax)
+  SELECT %(tenant)s, invoice_id, tax_category, rate_id, rate_bp, net, tax
+    FROM taxed
+   WHERE %(treatment)s <> '' OR EXISTS (SELECT FROM billing_invoicetax k WHERE k.invoice_id = taxed.invoice_id)
+      ON CONFLICT (invoice_id, category) DO UPDATE
+     SET rate_id = excluded.rate_id, rate_bp = excluded.rate_bp, net = excluded.net, tax = excluded.tax
+   WHERE (t.rate_id, t.rate_bp, t.net, t.tax)
+         IS DISTINCT FROM (excluded.rate_id, excluded.rate_bp, excluded.net, excluded.tax)
 ), totalled AS (
-  UPDATE billing_invoice i SET total = t.total, refreshed_at = %(now)s
-    FROM (SELECT invoice_id, sum(minor)::bigint AS total FROM rounded GROUP BY invoice_id) t
+  UPDATE billing_invoice i
+     SET total = t.net + t.tax, tax = t.tax, treatment = %(treatment)s, refreshed_at = %(now)s
+    FROM (SELECT invoice_id, sum(net)::bigint AS net, sum(tax)::bigint AS tax FROM taxed GROUP BY invoice_id) t
    WHERE i.id = t.invoice_id
 )
 SELECT count(*) FROM written

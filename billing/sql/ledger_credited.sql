@@ -1,8 +1,10 @@
--- What a credit note is in the books: so much less was earned; the tenant owes that much less, or we owe it to them.
+-- What a credit note is in the books: so much less was earned, and is owed as tax; the tenant owes that much less, or we
+-- owe it to them.
 SELECT n.tenant_id, n.currency, n.issued_at, 'credit', n.invoice_id, NULL::bigint, leg.debit, leg.credit, leg.minor,
        (n.invoice_id || ':' || n.id || leg.idem) COLLATE "C"
   FROM billing_creditnote n
- CROSS JOIN LATERAL (VALUES ('revenue', 'accrued', n.total, ':subtotal'),
+ CROSS JOIN LATERAL (VALUES ('revenue', 'accrued', n.total - n.tax, ':subtotal'),
+                            ('tax_payable', 'accrued', n.tax, ':tax'),
                             ('accrued', 'receivable', n.off_due, ':due'),
                             ('accrued', 'wallet_paid', n.total - n.off_due, ':balance')) leg (debit, credit, minor, idem)
  WHERE n.id = ANY(%(subjects)s)

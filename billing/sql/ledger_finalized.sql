@@ -1,10 +1,11 @@
--- What an invoice that became final is in the books: the tenant owes its total, of which all is revenue, but for what
--- was drawn from its balance.
+-- What an invoice that became final is in the books: the tenant owes its total, of which all is revenue but its tax,
+-- which we owe; less what was drawn from its balance.
 SELECT i.tenant_id, i.currency, i.finalized_at, 'invoice', i.id, NULL::bigint, leg.debit, leg.credit, leg.minor,
        (i.id || leg.idem) COLLATE "C"
   FROM billing_invoice i
  CROSS JOIN LATERAL (VALUES ('receivable', 'accrued', i.total, ':total'),
-                            ('accrued', 'revenue', i.total, ':subtotal')) leg (debit, credit, minor, idem)
+                            ('accrued', 'revenue', i.total - i.tax, ':subtotal'),
+                            ('accrued', 'tax_payable', i.tax, ':tax')) leg (debit, credit, minor, idem)
  WHERE i.id = ANY(%(subjects)s) AND i.finalized_at IS NOT NULL
  UNION ALL
 SELECT d.tenant_id, i.currency, d.at, 'draw', i.id, NULL::bigint, 'wallet_paid', 'receivable', d.minor,

@@ -120,6 +120,7 @@ PARTICULAR: dict[str, dict[str, Any]] = {
         "number": lambda _, n: n,
     },
     "billing.CreditNoteLine": {"credit_note_id": a_credit_note, "line_id": the_line_of_it},
+    "billing.InvoiceTax": {"rate_bp": 1900},
     "billing.BalanceDraw": {"invoice_id": a_draft},
     "billing.HoldPart": {"hold_id": a_hold, "month_id": a_month_of_a_budget},
     "billing.AccountBalance": {"account_id": lambda tenant_id, number: 10**6 + number},

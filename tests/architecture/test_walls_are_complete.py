@@ -36,6 +36,7 @@ OF_NO_TENANT = {
     },
     "what is for sale, and what it costs": {
         *("broker_gpumodel", "broker_offering", "billing_ratecard", "billing_priceversion"),
+        *("billing_taxrate", "billing_taxedas"),
     },
     "the fleet, which operators and workers see": {
         *(

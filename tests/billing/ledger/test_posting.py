@@ -87,7 +87,7 @@ def test_b14_the_same_name_with_another_amount_is_refused() -> None:
     with (
         as_tenant(invoice.tenant_id),
         patch.object(posting, "statement", instead("ledger_finalized", other)),
-        pytest.raises(posting.Contradiction, match=f"something else about {invoice.pk}:subtotal"),
+        pytest.raises(posting.Contradiction, match=f"something else about {invoice.pk}:total"),
     ):
         posting.finalized([invoice.pk], now=NOW)
     assert booked(invoice) == FINAL

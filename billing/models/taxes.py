@@ -1,0 +1,86 @@
+"""Rates of tax with validity, which offerings they are for, and what of an invoice is tax."""
+
+from django.contrib.postgres.constraints import ExclusionConstraint
+from django.contrib.postgres.fields import DateRangeField, RangeOperators
+from django.db import models
+from django.db.models import Q
+
+from billing.domain.tax import STANDARD
+from billing.models.invoices import Invoice
+from billing.models.keys import ID_LENGTH, tax_rate_id
+from broker.models import Offering
+from tenants.models.tenants import TenantOwned
+
+
+class TaxCategory(models.TextChoices):
+    STANDARD = STANDARD
+    REDUCED = "reduced"
+    EXEMPT = "exempt"
+
+
+class TaxRate(models.Model):
+    """What a country takes of a category, from one day to another. Days, for that is how laws say it."""
+
+    id = models.CharField(primary_key=True, max_length=ID_LENGTH, default=tax_rate_id)
+    jurisdiction = models.CharField(max_length=2)  # ISO 3166
+    category = models.CharField(max_length=10, choices=TaxCategory)
+    rate_bp = models.PositiveIntegerField()  # 1900 is 19 %
+    valid = DateRangeField()  # [from, until); until open is the present rate
+    created_by = models.CharField(max_length=254, blank=True, default="")
+    created_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            ExclusionConstraint(
+                name="one_tax_rate_at_a_time",
+                expressions=[
+                    ("jurisdiction", RangeOperators.EQUAL),
+                    ("category", RangeOperators.EQUAL),
+                    ("valid", RangeOperators.OVERLAPS),
+                ],
+            ),
+            models.CheckConstraint(condition=Q(rate_bp__lte=10_000), name="tax_takes_no_more_than_all"),
+            models.CheckConstraint(condition=Q(category__in=TaxCategory.values), name="tax_category_known"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.jurisdiction} {self.category} {self.rate_bp}"
+
+
+class TaxedAs(models.Model):
+    """An offering that is of another category than the standard one."""
+
+    offering = models.OneToOneField(
+        Offering, on_delete=models.PROTECT, primary_key=True, related_name="taxed_as"
+    )
+    category = models.CharField(max_length=10, choices=TaxCategory)
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(condition=Q(category__in=TaxCategory.values), name="taxed_as_known")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.offering_id} {self.category}"
+
+
+class InvoiceTax(TenantOwned):
+    """The tax on all that an invoice charges of one category; its lines' parts add up to it."""
+
+    id = models.BigAutoField(primary_key=True)
+    invoice = models.ForeignKey(Invoice, on_delete=models.CASCADE, related_name="taxes")
+    category = models.CharField(max_length=10, choices=TaxCategory)
+    rate = models.ForeignKey(TaxRate, on_delete=models.PROTECT, null=True, related_name="+")
+    rate_bp = models.PositiveIntegerField(null=True)  # null: owed, and nobody has said how much; a draft only
+    net = models.BigIntegerField()  # minor units
+    tax = models.BigIntegerField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["invoice", "category"], name="one_tax_per_category"),
+            models.CheckConstraint(condition=Q(category__in=TaxCategory.values), name="invoice_tax_known"),
+            models.CheckConstraint(condition=Q(rate_bp__isnull=False) | Q(tax=0), name="no_tax_without_rate"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.category} {self.rate_bp}"

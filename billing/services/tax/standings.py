@@ -1,0 +1,43 @@
+"""Who supplies and who pays, and how the one is taxed by the other."""
+
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+
+from billing.domain import tax
+from billing.domain.countries import NAMES
+from billing.domain.parties import NotAVatNumber, Party, vat_number
+from billing.domain.tax import Standing
+from billing.models import BillingDetails
+from tenants.models import Tenant
+
+
+def supplier() -> Party | None:
+    """Return who stands on invoices as their supplier, or None where the settings name nobody.
+
+    Raises ImproperlyConfigured for a country that there is not and for a VAT number that is none.
+    """
+    told: dict[str, str] = settings.SUPPLIER
+    if not told["name"]:
+        return None
+    if told["country"] not in NAMES:
+        raise ImproperlyConfigured(
+            f"GPUBROKER_SUPPLIER_COUNTRY is {told['country']!r}, which is no country. Write two letters such as DE."
+        )
+    try:
+        number = vat_number(told["vat_id"], told["country"]) if told["vat_id"] else ""
+    except NotAVatNumber as odd:
+        raise ImproperlyConfigured(f"GPUBROKER_SUPPLIER_VAT_ID: {odd}") from odd
+    return Party(**{**told, "vat_id": number})
+
+
+def customer(tenant: Tenant) -> Party:
+    """Return who a tenant is on paper; while it has said nothing, its name."""
+    told = BillingDetails.objects.filter(tenant=tenant).first()
+    return told.party if told else Party(name=tenant.name)
+
+
+def standing(tenant: Tenant) -> Standing:
+    """Return how the tenant's drafts are taxed now."""
+    by = supplier()
+    told = customer(tenant)
+    return tax.standing(by.country if by else "", told.country, vat_id=told.vat_id)

@@ -1,0 +1,61 @@
+"""VAT numbers by their form and check digits, and addresses as envelopes have them."""
+
+import pytest
+
+from billing.domain.countries import NAMES
+from billing.domain.parties import NotAVatNumber, Party, vat_number
+from billing.domain.tax import UNION
+
+
+@pytest.mark.parametrize(
+    ("country", "typed", "kept"),
+    [
+        ("DE", "DE 136 695 976", "DE136695976"),
+        ("AT", "atu13585627", "ATU13585627"),
+        ("GR", "EL 094259216", "EL094259216"),
+        ("GB", "GB 980 7806 84", "GB980780684"),
+        ("GB", "980 7806 84", "980780684"),
+        ("CH", "CHE-107.787.577 MWST", "CHE107787577MWST"),
+        ("US", "12-3456789", "123456789"),
+    ],
+)
+def test_a_number_is_kept_without_blanks_and_in_capitals(country: str, typed: str, kept: str) -> None:
+    assert vat_number(typed, country) == kept
+
+
+@pytest.mark.parametrize(
+    ("country", "typed", "why"),
+    [
+        ("DE", "DE136695975", "no VAT number of Germany"),
+        ("DE", "DE12", "no VAT number of Germany"),
+        ("DE", "FR40303265045", "begins with DE"),
+        ("GR", "GR094259216", "begins with EL"),
+        ("GB", "GB980780685", "no tax number of United Kingdom"),
+        ("US", "12'; --", "letters and digits"),
+        ("US", "123", "4 to 20"),
+        ("US", "1" * 21, "4 to 20"),
+        ("DE", "DE１３６６９５９７６", "letters and digits"),
+    ],
+)
+def test_what_cannot_be_a_number_of_that_country_is_told_why(country: str, typed: str, why: str) -> None:
+    with pytest.raises(NotAVatNumber, match=why):
+        vat_number(typed, country)
+
+
+def test_every_member_state_is_a_country_and_has_rules() -> None:
+    assert set(NAMES) > UNION
+    assert len(UNION) == 27
+    assert len(NAMES) == 249
+    for country in UNION:
+        with pytest.raises(NotAVatNumber):
+            vat_number("EL00000" if country == "GR" else f"{country}00000", country)
+
+
+def test_an_address_leaves_out_what_nobody_said() -> None:
+    assert Party("Lumen", "Gasse 1", "", "", "Wien", "AT").address == ["Gasse 1", "Wien", "Austria"]
+    assert Party("Lumen", "Gasse 1", "Hof", "1010", "Wien", "AT").address == [
+        "Gasse 1",
+        "Hof",
+        "1010 Wien",
+        "Austria",
+    ]

@@ -1,0 +1,78 @@
+"""What PostgreSQL itself refuses about tax, whoever asks."""
+
+import pytest
+from django.db import DatabaseError, transaction
+
+from billing.models import CreditNoteLine, Invoice, InvoiceLine, InvoiceTax, TaxRate
+from tenants.services.walls import as_tenant
+from tests.billing.credits.notes import credit
+from tests.billing.tax.papers import october, taxed
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def invoice() -> Invoice:
+    taxed("DE", 19)
+    return october(200, 105)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"tax": 1}, {"treatment": "outside"}, {"customer": {}}, {"supplier": None}, {"due_at": None}],
+    ids=lambda change: next(iter(change)),
+)
+def test_a_final_invoice_keeps_its_tax_and_its_parties(invoice: Invoice, change: dict[str, object]) -> None:
+    with as_tenant(invoice.tenant_id), pytest.raises(DatabaseError, match="is final"), transaction.atomic():
+        Invoice.objects.filter(pk=invoice.pk).update(**change)
+
+
+def test_the_taxes_of_a_final_invoice_stay(invoice: Invoice) -> None:
+    with as_tenant(invoice.tenant_id), pytest.raises(DatabaseError, match="is final"), transaction.atomic():
+        InvoiceTax.objects.filter(invoice=invoice).update(tax=0)
+
+
+@pytest.mark.parametrize("model", [InvoiceTax, InvoiceLine])
+def test_an_invoice_whose_tax_does_not_add_up_never_becomes_final(
+    invoice: Invoice, model: type[InvoiceTax]
+) -> None:
+    column = "tax" if model is InvoiceTax else "tax_minor"
+    with as_tenant(invoice.tenant_id):
+        draft = _draft_like(invoice)
+        model.objects.filter(invoice=draft).update(**{column: 37})
+        with pytest.raises(DatabaseError, match="is not that of its lines"), transaction.atomic():
+            Invoice.objects.filter(pk=draft.pk).update(status="finalized", series="x", number=1)
+
+
+def _draft_like(invoice: Invoice) -> Invoice:
+    """Return a draft of the next month with a line and its tax, as `october` made them."""
+    from billing.services import drafts, rating
+    from tenants.models import Project
+    from tests.billing.histories import EURO, HOUR, at, ran, sold
+    from tests.billing.payments.bills import NOW
+
+    project = Project.objects.get(tenant=invoice.tenant_id)
+    ran(project, sold(2 * EURO), at("2026-11-01 00:00:00"), HOUR)
+    rating.rate_tenant(invoice.tenant, now=NOW)
+    drafts.refresh(invoice.tenant, now=NOW)
+    return Invoice.objects.get(tenant=invoice.tenant_id, status="draft")
+
+
+def test_a_rate_is_never_changed_and_never_overlaps() -> None:
+    rate = taxed("DE", 19)
+    with pytest.raises(DatabaseError, match="never changed"), transaction.atomic():
+        TaxRate.objects.filter(pk=rate.pk).update(rate_bp=1)
+    with pytest.raises(DatabaseError, match="never changed"), transaction.atomic():
+        rate.delete()
+    rate.pk = "txr_other"
+    with pytest.raises(DatabaseError, match="one_tax_rate_at_a_time"), transaction.atomic():
+        rate.save(force_insert=True)
+
+
+def test_a_note_cannot_give_back_tax_beside_its_line(invoice: Invoice) -> None:
+    note = credit(invoice, {1: 100})
+    with as_tenant(invoice.tenant_id):
+        line = InvoiceLine.objects.get(invoice=invoice, n=2)
+        odd = CreditNoteLine(tenant_id=invoice.tenant_id, credit_note=note, line=line, minor=50, tax_minor=5)
+        with pytest.raises(DatabaseError, match="is not its part of it"), transaction.atomic():
+            odd.save()

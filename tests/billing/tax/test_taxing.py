@@ -1,0 +1,217 @@
+"""What of an invoice is tax: by whose country, on which day, and that every figure of it adds up."""
+
+import random
+from datetime import date, timedelta
+
+import pytest
+
+from billing.domain.tax import shares, tax_of
+from billing.models import Invoice, InvoiceStatus, InvoiceTax, LedgerTransfer
+from billing.services import closing, drafts, rating
+from billing.services.ledger import books
+from billing.services.tax import rates
+from billing.services.tax.rates import TaxFixed, TaxGap
+from tenants.services.refusals import Invalid
+from tenants.services.walls import as_tenant
+from tests.billing.histories import EURO, HOUR, OPERATOR, at, customer, invoices, lines, ran, sold
+from tests.billing.payments.bills import NOW
+from tests.billing.tax.papers import ATELIER, LUMEN, PERSON, SWISS, closed, october, taxed, told, used
+
+pytestmark = pytest.mark.django_db
+
+
+def taxes(invoice: Invoice) -> list[tuple[str, int | None, int, int]]:
+    with as_tenant(invoice.tenant_id):
+        rows = InvoiceTax.objects.filter(invoice=invoice).order_by("category")
+        return list(rows.values_list("category", "rate_bp", "net", "tax"))
+
+
+def test_a_tenant_at_home_pays_the_rate_of_home() -> None:
+    taxed("DE", 19)
+    invoice = october(200, 105)
+    assert (invoice.subtotal, invoice.tax, invoice.total) == (305, 58, 363)
+    assert invoice.treatment == "domestic"
+    assert taxes(invoice) == [("standard", 1900, 305, 58)]
+    assert [line.tax_minor for line in lines(invoice)] == [38, 20]
+
+
+def test_a_business_of_another_member_state_owes_the_tax_itself() -> None:
+    taxed("DE", 19)
+    invoice = october(200, party=ATELIER)
+    assert (invoice.total, invoice.tax, invoice.treatment) == (200, 0, "reverse_charge")
+    assert taxes(invoice) == [("standard", 0, 200, 0)]
+
+
+def test_a_person_of_another_member_state_pays_its_rate() -> None:
+    taxed("DE", 19)
+    taxed("FR", 20)
+    assert october(200, party=PERSON).tax == 40
+
+
+def test_who_is_outside_of_the_union_pays_none() -> None:
+    taxed("DE", 19)
+    invoice = october(200, party=SWISS)
+    assert (invoice.tax, invoice.treatment) == (0, "outside")
+
+
+def test_without_a_supplier_nothing_is_said_of_tax(settings: object) -> None:
+    settings.SUPPLIER = {**LUMEN.as_dict(), "name": ""}  # type: ignore[attr-defined]
+    taxed("DE", 19)
+    invoice = october(200)
+    assert (invoice.total, invoice.tax, invoice.treatment, invoice.supplier) == (200, 0, "", None)
+    assert taxes(invoice) == []
+
+
+def test_an_unknown_rate_keeps_the_invoice_a_draft_and_is_never_nought() -> None:
+    tenant, project = customer()
+    used(project, 200)
+    rating.rate_tenant(tenant, now=NOW)
+    drafts.refresh(tenant, now=NOW)
+    with pytest.raises(TaxGap, match="No standard rate of tax is known for the last day of 2026-10"):
+        closing.close_period(tenant, "2026-10", now=NOW)
+    (draft,) = invoices(tenant)
+    assert (draft.status, draft.number) == (InvoiceStatus.DRAFT, None)
+    waits = closing.close_due(now=NOW).waiting
+    assert [(each.tenant_id, each.broken) for each in waits] == [(tenant.pk, True)]
+    taxed("DE", 19)
+    assert closing.close_due(now=NOW).months >= 1
+    assert invoices(tenant)[0].tax == 38
+
+
+def test_the_last_day_of_a_month_decides() -> None:
+    taxed("DE", 19)
+    taxed("DE", 16, since=date(2026, 10, 31))
+    assert october(10_000).tax == 1600
+
+
+def test_a_rate_that_begins_a_day_later_changes_nothing_of_the_month() -> None:
+    taxed("DE", 19)
+    taxed("DE", 16, since=date(2026, 11, 1))
+    assert october(10_000).tax == 1900
+
+
+def test_what_a_final_invoice_was_taxed_by_is_not_changed() -> None:
+    taxed("DE", 19)
+    october(200)
+    with pytest.raises(TaxFixed, match="Germany has a standard rate on 2026-10-31 already"):
+        taxed("DE", 7, since=date(2026, 10, 31))
+    assert taxed("DE", 7, since=date(2026, 11, 1)).rate_bp == 700
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"jurisdiction": "XX"}, "jurisdiction"),
+        ({"category": "odd"}, "category"),
+        ({"rate_bp": -1}, "rate"),
+        ({"rate_bp": 10_001}, "rate"),
+        ({"since": date(1999, 12, 31)}, "since"),
+    ],
+)
+def test_a_rate_that_cannot_be_meant_is_refused_by_its_field(change: dict[str, object], field: str) -> None:
+    wanted = {
+        "jurisdiction": "DE",
+        "category": "standard",
+        "rate_bp": 1900,
+        "since": date(2026, 1, 1),
+    } | change
+    with pytest.raises(Invalid) as refused:
+        rates.publish(**wanted, actor=OPERATOR, now=NOW)  # type: ignore[arg-type]
+    assert refused.value.field == field
+
+
+def test_a_rate_that_stands_is_found_again() -> None:
+    rate = taxed("DE", 19)
+    wanted = {"jurisdiction": "DE", "category": "standard", "since": date(2020, 1, 1)}
+    assert rates.standing(**wanted, rate_bp=1900) == rate  # type: ignore[arg-type]
+    assert rates.standing(**wanted, rate_bp=1800) is None  # type: ignore[arg-type]
+
+
+def test_categories_are_taxed_and_rounded_each_for_itself() -> None:
+    taxed("DE", 19)
+    taxed("DE", 7, category="reduced")
+    tenant, project = customer()
+    cheap = sold(EURO)
+    rates.categorize(cheap, "reduced", actor=OPERATOR, now=NOW)
+    ran(project, cheap, at("2026-10-01 00:00:00"), HOUR)
+    used(project, 150, 33)
+    invoice = closed(tenant)
+    assert taxes(invoice) == [("reduced", 700, 100, 7), ("standard", 1900, 183, 35)]
+    assert (invoice.tax, invoice.total) == (42, 325)
+
+
+def test_an_offering_goes_back_to_the_standard() -> None:
+    offering = sold()
+    for category in ("reduced", "reduced", "exempt", "standard"):
+        rates.categorize(offering, category, actor=OPERATOR, now=NOW)
+        assert rates.category_of(offering) == category
+    with pytest.raises(Invalid, match="no such category"):
+        rates.categorize(offering, "luxury", actor=OPERATOR, now=NOW)
+
+
+def test_a_draft_follows_when_its_tenant_says_who_it_is() -> None:
+    taxed("DE", 19)
+    tenant, project = customer()
+    used(project, 200)
+    rating.rate_tenant(tenant, now=NOW)
+    drafts.refresh(tenant, now=NOW)
+    assert invoices(tenant)[0].tax == 38
+    told(tenant, ATELIER)
+    (draft,) = invoices(tenant)
+    assert (draft.tax, draft.total, draft.treatment) == (0, 200, "reverse_charge")
+    assert taxes(draft) == [("standard", 0, 200, 0)]
+
+
+def test_a_supplier_that_is_gone_again_leaves_no_tax_behind(settings: object) -> None:
+    taxed("DE", 19)
+    tenant, project = customer()
+    used(project, 200)
+    rating.rate_tenant(tenant, now=NOW)
+    drafts.refresh(tenant, now=NOW)
+    settings.SUPPLIER = {**LUMEN.as_dict(), "name": ""}  # type: ignore[attr-defined]
+    invoice = closed(tenant)
+    assert (invoice.tax, invoice.total, invoice.treatment) == (0, 200, "")
+    assert taxes(invoice) == [("standard", 0, 200, 0)]
+
+
+def test_parties_and_terms_are_kept_as_they_were() -> None:
+    taxed("DE", 19)
+    invoice = october(200, party=ATELIER)
+    tenant = invoice.tenant
+    told(tenant, PERSON)
+    (kept,) = invoices(tenant)
+    assert (kept.customer, kept.supplier) == (ATELIER.as_dict(), LUMEN.as_dict())
+    assert kept.due_at == NOW + timedelta(days=14)
+
+
+def test_who_never_said_who_it_is_stands_there_by_its_name() -> None:
+    taxed("DE", 19)
+    invoice = october(200)
+    assert invoice.customer is not None
+    assert invoice.customer["name"] == invoice.tenant.name
+
+
+def test_the_tax_is_owed_to_the_state_and_not_earned() -> None:
+    taxed("DE", 19)
+    invoice = october(200, 105)
+    with as_tenant(invoice.tenant_id):
+        moved = LedgerTransfer.objects.filter(ref=invoice.pk).values_list(
+            "debit_account__type", "credit_account__type", "minor"
+        )
+        assert set(moved) == {
+            ("receivable", "accrued", 363),
+            ("accrued", "revenue", 305),
+            ("accrued", "tax_payable", 58),
+        }
+        assert [each.minor for each in books.owed(invoice.tenant_id)] == [363]
+
+
+def test_b21_e2_lines_of_any_month_share_their_tax_as_the_plain_rule_says() -> None:
+    chance = random.Random(20261123)
+    taxed("DE", 19)
+    for _ in range(5):
+        cents = [chance.choice([1, 2, 3, 33, 105, 9_999, 123_457]) for _ in range(chance.randrange(1, 12))]
+        invoice = october(*cents)
+        found = lines(invoice)
+        assert [line.tax_minor for line in found] == shares([line.minor for line in found], 1900)
+        assert invoice.tax == tax_of(sum(cents), 1900)
