@@ -19,12 +19,12 @@ from django.db import connection
 
 from billing.domain.money import exponent_of
 from billing.domain.periods import month_of
-from billing.models import BillingPeriod, Invoice, InvoiceLine, InvoiceStatus, PriceVersion, Quote
+from billing.models import BillingPeriod, Invoice, InvoiceLine, InvoiceStatus, InvoiceTax, PriceVersion, Quote
 from billing.services.statements import statement
 from tenants.services.refusals import Refused
 from tenants.services.walls import as_tenant
 
-FORMAT, VERSION = "gpubroker-invoice", 1
+FORMAT, UNTAXED, TAXED = "gpubroker-invoice", 1, 2
 AT_ONCE = 1000  # leases in one statement
 TRIES = 3
 
@@ -45,6 +45,9 @@ class Bundle:
     months: list[dict[str, Any]]
     prices: list[dict[str, Any]]
     lines: list[dict[str, Any]]
+    taxes: (
+        list[dict[str, Any]] | None
+    )  # None where nothing is said of tax, as in every bundle of older releases
     leases: list[tuple[str, int]]  # by id, each with the last of its stretches that is charged here
     late: dict[str, list[Part]]
 
@@ -67,8 +70,12 @@ class Bundle:
         return bytes(held)
 
     def _body(self) -> Iterator[str]:
-        yield f'{{"format":"{FORMAT}","version":{VERSION},\n"invoice":{_json(self.head)},\n'
-        for name, rows in (("months", self.months), ("prices", self.prices), ("lines", self.lines)):
+        version = UNTAXED if self.taxes is None else TAXED
+        yield f'{{"format":"{FORMAT}","version":{version},\n"invoice":{_json(self.head)},\n'
+        sections = [("months", self.months), ("prices", self.prices), ("lines", self.lines)]
+        if self.taxes is not None:
+            sections.append(("taxes", self.taxes))
+        for name, rows in sections:
             yield f'"{name}":[{",".join(f"{chr(10)}{_json(row)}" for row in rows)}],\n'
         yield '"leases":['
         for at in range(0, len(self.leases), AT_ONCE):
@@ -105,7 +112,7 @@ def bundle(invoice: Invoice) -> Bundle:
     Raises DraftMoves while a draft is behind its own charges, which is mended within seconds.
     """
     for _ in range(TRIES):
-        invoice.refresh_from_db(fields=["status", "total"])
+        invoice.refresh_from_db(fields=["status", "total", "tax", "treatment"])
         lines = list(InvoiceLine.objects.filter(invoice=invoice).order_by("n"))
         charged = _charged(invoice)
         if invoice.status != InvoiceStatus.DRAFT or _settled(invoice, lines, charged):
@@ -162,6 +169,7 @@ def _gathered(invoice: Invoice, lines: list[InvoiceLine], charged: Charged) -> B
     end = max(month.span.upper for month in months)
     priced = {line.price_version_id for line in lines} | charged.promised
     versions = PriceVersion.objects.filter(pk__in=priced).order_by("pk")
+    told = {"tax": invoice.tax, "treatment": invoice.treatment} if invoice.treatment else {}
     return Bundle(
         tenant_id=invoice.tenant_id,
         head={
@@ -172,10 +180,12 @@ def _gathered(invoice: Invoice, lines: list[InvoiceLine], charged: Charged) -> B
             "currency": invoice.currency,
             "decimals": exponent_of(invoice.currency),
             "total": invoice.total,
+            **told,
         },
         months=[_month(month) for month in months],
         prices=[_price(version, end) for version in versions],
-        lines=[_line(line) for line in lines],
+        lines=[_line(line, taxed=bool(told)) for line in lines],
+        taxes=_taxes(invoice) if told else None,
         leases=sorted(charged.last.items()),
         late={
             lease: [{"seq": seq, "month": labels[period]} for seq, period in sorted(parts)]
@@ -238,7 +248,7 @@ def _promise(quote: Quote) -> dict[str, Any]:
     }
 
 
-def _line(line: InvoiceLine) -> dict[str, Any]:
+def _line(line: InvoiceLine, *, taxed: bool) -> dict[str, Any]:
     return {
         "n": line.n,
         "project": line.project_id,
@@ -248,7 +258,13 @@ def _line(line: InvoiceLine) -> dict[str, Any]:
         "unit_seconds": line.unit_seconds,
         "exact": str(int(line.exact_num)),
         "minor": line.minor,
+        **({"tax_category": line.tax_category, "tax": line.tax_minor} if taxed else {}),
     }
+
+
+def _taxes(invoice: Invoice) -> list[dict[str, Any]]:
+    rows = InvoiceTax.objects.filter(invoice=invoice).order_by("category")
+    return list(rows.values("category", "rate_bp", "net", "tax"))
 
 
 def _step(row: tuple[Any, ...]) -> dict[str, Any]:

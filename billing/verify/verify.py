@@ -11,7 +11,9 @@ The rules, which are all that it takes for granted:
 * A lease that cites a quote keeps the price it was promised there, for the offering it was promised for and for its
   whole life, whatever is valid later. A quote is for one lease, which is asked for before it ends.
 * A line is everything that one project used of one offering at one price; it is exact until it is rounded, once, to
-  the smallest coin, halves up. The total is the sum of the lines.
+  the smallest coin, halves up. The total is the sum of the lines, and of the tax on them where there is any.
+* Tax is what the lines of a category come to × its rate, rounded once, halves up. Each line has its share of that,
+  rounded down; the coins that are then missing go to the lines of which most was cut off, the first of equals first.
 * Seconds that became known after their month was closed are named as `late` and stand on a later invoice.
 
 It ends with 0 when the invoice follows from what happened, with 1 when it does not, and says where, and with 2 when
@@ -31,7 +33,7 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-FORMAT, VERSION = "gpubroker-invoice", 1
+FORMAT, UNTAXED, TAXED = "gpubroker-invoice", 1, 2  # its versions: without a word about tax, and with it
 EQUAL, DIFFERS, UNREADABLE = 0, 1, 2
 SEAL = b'"sha256":'
 STATES = frozenset(
@@ -49,7 +51,7 @@ STATES = frozenset(
 )
 CHARGED = "active"
 MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z", re.ASCII)
-SECOND, HOUR, NANO = timedelta(seconds=1), 3600, 10**9
+SECOND, HOUR, NANO, WHOLE = timedelta(seconds=1), 3600, 10**9, 10_000
 
 
 class Unreadable(Exception):
@@ -70,6 +72,8 @@ class Invoice:
     currency: str
     decimals: int
     total: int
+    tax: int = 0  # in the total
+    treatment: str = ""  # why it is taxed as it is
 
 
 @dataclass(frozen=True)
@@ -106,6 +110,18 @@ class Line:
     unit_seconds: int
     exact: int
     minor: int
+    tax_category: str = ""
+    tax: int = 0  # beside the amount
+
+
+@dataclass(frozen=True)
+class Tax:
+    """The tax on all lines of a category, at so many hundredths of a per cent; None: not known yet, of a draft."""
+
+    category: str
+    rate_bp: int | None
+    net: int
+    tax: int
 
 
 @dataclass(frozen=True)
@@ -162,6 +178,7 @@ class Bundle:
     months: tuple[Month, ...]
     prices: tuple[Price, ...]
     lines: tuple[Line, ...]
+    taxes: tuple[Tax, ...]
     leases: tuple[Lease, ...]
     sealed: bool  # its bytes are those that were written
 
@@ -177,17 +194,23 @@ def read(raw: bytes) -> Bundle:
         raise Unreadable(f"it is no JSON: {error}") from None
     if not isinstance(found, dict) or found.get("format") != FORMAT:
         raise Unreadable("it is no bundle of an invoice")
-    if found.get("version") != VERSION:
+    version = found.get("version")
+    if not isinstance(version, int) or version not in (UNTAXED, TAXED):
         raise Unreadable(
-            f"it is of version {found.get('version')!a}, and this program knows {VERSION}: get a newer one"
+            f"it is of version {version!a}, and this program knows {UNTAXED} and {TAXED}: get a newer one"
         )
-    whole = {"format": _text, "version": _count, "invoice": _invoice, "months": _list(_month), "prices": _list(_price),
-             "lines": _list(_line), "leases": _list(_lease), "sha256": _text}  # fmt: skip
-    parts = _shaped(found, whole, "the bundle")
+    invoice, line = (_invoice, _line) if version == TAXED else (_untaxed_invoice, _untaxed_line)
+    whole = {"format": _text, "version": _count, "invoice": invoice, "months": _list(_month), "prices": _list(_price),
+             "lines": _list(line), "leases": _list(_lease), "sha256": _text}  # fmt: skip
+    parts = _shaped(found, whole | ({"taxes": _list(_tax)} if version == TAXED else {}), "the bundle")
     sealed, _, digest = raw.rpartition(SEAL)
     mine = hashlib.sha256(sealed).hexdigest()
     names = ("invoice", "months", "prices", "lines", "leases")
-    return Bundle(**{name: parts[name] for name in names}, sealed=digest == b'"%s"}\n' % mine.encode())
+    return Bundle(
+        **{name: parts[name] for name in names},
+        taxes=parts.get("taxes", ()),
+        sealed=digest == b'"%s"}\n' % mine.encode(),
+    )
 
 
 Parser = Callable[[Any, str], Any]
@@ -270,22 +293,18 @@ def _made(kind: Callable[..., Any], **shape: Parser) -> Parser:
     return lambda thing, where: kind(**_shaped(thing, shape, where))
 
 
-_invoice = _made(
-    Invoice,
-    id=_text,
-    tenant=_text,
-    number=_or_none(_text),
-    month=_text,
-    currency=_text,
-    decimals=_decimals,
-    total=_count,
-)
+INVOICE = {"id": _text, "tenant": _text, "number": _or_none(_text), "month": _text, "currency": _text,
+           "decimals": _decimals, "total": _count}  # fmt: skip
+LINE = {"n": _count, "project": _text, "offering": _text, "price": _count, "leases": _count, "unit_seconds": _count,
+        "exact": _digits, "minor": _count}  # fmt: skip
+_untaxed_invoice, _untaxed_line = _made(Invoice, **INVOICE), _made(Line, **LINE)
+_invoice = _made(Invoice, **INVOICE, tax=_count, treatment=_text)
+_line = _made(Line, **LINE, tax_category=_text, tax=_count)
+_tax = _made(Tax, category=_text, rate_bp=_or_none(_count), net=_count, tax=_count)
 _month = _made(Month, label=_text, start=_moment, end=_moment, start_zone=_text, end_zone=_text)
 _price = _made(
     Price, id=_count, offering=_text, nano_per_hour=_digits, since=_moment, until=_or_none(_moment)
 )
-_line = _made(Line, n=_count, project=_text, offering=_text, price=_count, leases=_count, unit_seconds=_count,
-              exact=_digits, minor=_count)  # fmt: skip
 _step = _made(Step, seq=_count, at=_moment, state=_state, offering=_text, project=_text, quantity=_count)
 _part = _made(Part, seq=_count, month=_text)
 _promise = _made(Promise, quote=_text, price=_count, offering=_text, nano_per_hour=_digits, quantity=_count,
@@ -525,7 +544,41 @@ def _compare(report: Report) -> None:
             f"a line is missing: {project} used {_grouped(mine.unit_seconds)} s of {offering} at price {price}, which"
             f" is {_money(minor, invoice)}"
         )
+    _taxes(report)
     report.differs("the total", _money(invoice.total, invoice), _money(report.total, invoice))
+
+
+def _taxes(report: Report) -> None:
+    """Hold the tax, by category and then line by line, against what the lines come to."""
+    invoice, left = report.bundle.invoice, {line.n for line in report.bundle.lines if line.tax_category}
+    whole = 0
+    for tax in report.bundle.taxes:
+        lines = [line for line in report.bundle.lines if line.tax_category == tax.category]
+        left -= {line.n for line in lines}
+        net, rate = sum(line.minor for line in lines), tax.rate_bp or 0
+        mine = rounded(Fraction(net * rate, WHOLE))
+        whole += mine
+        name = f"tax, {tax.category}"
+        report.differs(f"{name}, what it is on", _money(tax.net, invoice), _money(net, invoice))
+        report.differs(f"{name}, at {Fraction(rate, 100)} %", _money(tax.tax, invoice), _money(mine, invoice))
+        for line, share in zip(lines, shared([line.minor for line in lines], rate, mine), strict=True):
+            report.differs(f"line {line.n}, tax", _money(line.tax, invoice), _money(share, invoice))
+        if not 0 <= rate <= WHOLE or (tax.rate_bp is None and invoice.number):
+            report.differences.append(f"{name}: nobody can owe it at that rate")
+    if len({tax.category for tax in report.bundle.taxes}) != len(report.bundle.taxes) or left:
+        report.differences.append("the tax: each category that lines have is not there once")
+    report.differs("the tax", _money(invoice.tax, invoice), _money(whole, invoice))
+    report.total += whole
+
+
+def shared(amounts: list[int], rate: int, whole: int) -> list[int]:
+    """Return each line's share of a category's tax."""
+    full = [Fraction(amount * rate, WHOLE) for amount in amounts]
+    parts = [each.__floor__() for each in full]
+    most = sorted(range(len(full)), key=lambda at: (parts[at] - full[at], at))
+    for at in most[: whole - sum(parts)]:
+        parts[at] += 1
+    return parts
 
 
 def rounded(amount: Fraction) -> int:
@@ -546,6 +599,8 @@ def told(report: Report) -> Iterator[str]:
     yield f"  stretches    {_grouped(report.stretches)} in which they were active"
     yield f"  seconds      {_grouped(report.unit_seconds)}, each counted once for every unit"
     yield f"  lines        {_grouped(len(report.sums))} recomputed, {_grouped(len(bundle.lines))} on the invoice"
+    if invoice.treatment:
+        yield f"  tax          {_money(invoice.tax, invoice)} in the total, {invoice.treatment}"
     yield f"  total        {_money(report.total, invoice)} recomputed, {_money(invoice.total, invoice)} on the invoice"
     for words in report.unchecked:
         yield f"  not checked  {words}"
