@@ -3,6 +3,7 @@
 import structlog
 
 from billing.services import closing, metering
+from billing.services.grants import ending
 from billing.services.ledger import catching_up, sealing
 from billing.services.payments import collecting, opening
 from ports import clock, doorbell
@@ -23,8 +24,10 @@ def rate() -> None:
 
 @answering("billing.close_due")
 def close_due() -> None:
-    """Close every month that is over."""
-    closed = closing.close_due(now=clock.now())
+    """Close every month that is over, and end the grants that had paid for those alone."""
+    now = clock.now()
+    closed = closing.close_due(now=now)
+    ending.lapse_due(now=now)
     for gap in closed.gaps:
         log.error("price gap keeps a month open", lease_id=gap.lease, gap=str(gap))
     for month in closed.waiting:

@@ -113,6 +113,7 @@ TENANT_NAV: Plan = (
         (
             ("spend", "Spend", "chart-bar"),
             ("budgets", "Budgets", "target"),
+            ("wallet", "Wallet", "wallet"),
             ("invoices", "Invoices", "receipt"),
             ("projects", "Projects", "sitemap"),
             ("team", "Team", "users"),
@@ -138,6 +139,7 @@ OPS_NAV: Plan = (
             ("tenants", "Tenants", "building"),
             ("ops-queue", "Queue", "hourglass"),
             ("ops-invoices", "Invoices", "receipt"),
+            ("ops-grants", "Credit", "gift"),
             ("ops-ledger", "Ledger", "scale"),
             ("ops-system", "System", "settings"),
         ),

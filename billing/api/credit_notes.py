@@ -39,11 +39,25 @@ class CreditNoteOut(serializers.ModelSerializer[CreditNote]):
     to_balance = serializers.SerializerMethodField(
         help_text="Of it, what was paid already: the next invoice that becomes final is settled from it first."
     )
+    to_grants = serializers.SerializerMethodField(
+        help_text="Of it, what grants had paid and have back; all money that was paid goes to the balance first."
+    )
     lines = CreditNoteLineOut(many=True)
 
     class Meta:
         model = CreditNote
-        fields = ("id", "number", "invoice", "reason", "total", "off_due", "to_balance", "lines", "issued_at")
+        fields = (
+            "id",
+            "number",
+            "invoice",
+            "reason",
+            "total",
+            "off_due",
+            "to_balance",
+            "to_grants",
+            "lines",
+            "issued_at",
+        )
 
     @extend_schema(responses=MoneyOut)
     def get_total(self, note: CreditNote) -> dict[str, str]:
@@ -56,6 +70,10 @@ class CreditNoteOut(serializers.ModelSerializer[CreditNote]):
     @extend_schema(responses=MoneyOut)
     def get_to_balance(self, note: CreditNote) -> dict[str, str]:
         return money(note.to_balance, note.currency)
+
+    @extend_schema(responses=MoneyOut)
+    def get_to_grants(self, note: CreditNote) -> dict[str, str]:
+        return money(note.to_grants, note.currency)
 
 
 def with_lines(notes: QuerySet[CreditNote]) -> QuerySet[CreditNote]:

@@ -37,7 +37,7 @@ class InvoiceOut(serializers.ModelSerializer[Invoice]):
     time_zone = serializers.CharField(source="period.time_zone")
     total = serializers.SerializerMethodField()
     settled = serializers.SerializerMethodField(
-        help_text="Of it, what is due no longer though nobody paid it: credited, or drawn from your balance."
+        help_text="Of it, what is due no longer though nobody paid it: credited, or drawn from grants or your balance."
     )
     due = serializers.SerializerMethodField(help_text="What is still to be paid; of a draft nothing is yet.")
 

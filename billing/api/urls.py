@@ -4,6 +4,7 @@ from django.urls import path
 from rest_framework.routers import SimpleRouter
 
 from billing.api.all_cards import OpsGpus
+from billing.api.all_grants import OpsGrants
 from billing.api.all_invoices import OpsCreditNotes, OpsInvoices
 from billing.api.all_ledger import OpsLedgerTransfers, OpsTrialBalance
 from billing.api.all_money import OpsOfferings, OpsPayments, OpsPriceVersions, OpsProofs
@@ -11,6 +12,7 @@ from billing.api.all_prices import OpsGaps, OpsNextPrices, OpsPreviews
 from billing.api.balance import Balances
 from billing.api.budgets import Budgets, Holds
 from billing.api.credit_notes import CreditNotes
+from billing.api.grants import Grants
 from billing.api.invoices import Invoices
 from billing.api.payments import Payments
 from billing.api.prices import PriceVersions
@@ -25,6 +27,7 @@ router.register("invoices", Invoices, "api-invoice")
 router.register("credit-notes", CreditNotes, "api-credit-note")
 router.register("budgets", Budgets, "api-budget")
 router.register("holds", Holds, "api-hold")
+router.register("grants", Grants, "api-grant")
 router.register("balance", Balances, "api-balance")
 router.register("payments", Payments, "api-payment")
 router.register("price-versions", PriceVersions, "api-price-version")
@@ -33,6 +36,7 @@ router.register("ops/offerings", OpsOfferings, "api-ops-offering")
 router.register("ops/price-versions", OpsPriceVersions, "api-ops-price-version")
 router.register("ops/invoices", OpsInvoices, "api-ops-invoice")
 router.register("ops/credit-notes", OpsCreditNotes, "api-ops-credit-note")
+router.register("ops/grants", OpsGrants, "api-ops-grant")
 router.register("ops/payments", OpsPayments, "api-ops-payment")
 router.register("ops/ledger-transfers", OpsLedgerTransfers, "api-ops-ledger-transfer")
 

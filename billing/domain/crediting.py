@@ -58,3 +58,11 @@ def judge(lines: Iterable[Left], wanted: Mapping[int, int], currency: str) -> in
 def off_due(total: int, *, due: int) -> int:
     """Return how much of a credit lowers what is due; the rest was paid, and is owed to whoever paid it."""
     return min(total, max(due, 0))
+
+
+def to_grants(over: int, *, paid: int, back: int) -> int:
+    """Return how much of what is given back beyond what is due goes to grants: what no money that was paid covers.
+
+    `paid` is what money ever paid of the invoice, `back` what of that went back before.
+    """
+    return over - min(over, max(paid - back, 0))

@@ -19,6 +19,7 @@ class AccountType(StrEnum):
     REVENUE = "revenue"
     TAX_PAYABLE = "tax_payable"
     SLO_EXPENSE = "slo_expense"
+    PROMOTION = "promotion"  # credit that was given away
     CASH = "cash"  # what gateways have collected
     BREAKAGE = "breakage"  # credit that expired unused
     FX = "fx"

@@ -27,6 +27,8 @@ class CreditNote(TenantOwned):
     off_due = (
         models.BigIntegerField()
     )  # of it, what was still to be paid; the rest went to the tenant's balance
+    # Of the rest, what no money was paid for: it goes back to the grants that paid for it.
+    to_grants = models.BigIntegerField(default=0, db_default=0)
     reason = models.CharField(max_length=LONGEST_REASON)
     issued_at = models.DateTimeField()
     issued_by = models.CharField(max_length=ID_LENGTH)
@@ -37,6 +39,10 @@ class CreditNote(TenantOwned):
             models.CheckConstraint(
                 condition=Q(total__gt=0, off_due__gte=0, off_due__lte=F("total")), name="credit_of_something"
             ),
+            models.CheckConstraint(
+                condition=Q(to_grants__gte=0, to_grants__lte=F("total") - F("off_due")),
+                name="credit_to_grants_is_a_part",
+            ),
         ]
 
     def __str__(self) -> str:
@@ -44,7 +50,7 @@ class CreditNote(TenantOwned):
 
     @property
     def to_balance(self) -> int:
-        return self.total - self.off_due
+        return self.total - self.off_due - self.to_grants
 
 
 class CreditNoteLine(TenantOwned):

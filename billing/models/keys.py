@@ -35,3 +35,15 @@ def hold_id() -> str:
 
 def tax_rate_id() -> str:
     return ids.new("txr")
+
+
+def grant_id() -> str:
+    return ids.new("gra")
+
+
+def return_id() -> str:
+    return ids.new("ret")
+
+
+def lapse_id() -> str:
+    return ids.new("lap")

@@ -26,7 +26,9 @@ class TransferKind(models.TextChoices):
     PAYMENT = "payment"  # it was collected
     VOID = "void"  # it was taken back
     CREDIT = "credit"  # a part of it was given back
-    DRAW = "draw"  # a part of it was settled from the tenant's balance
+    DRAW = "draw"  # a part of it was settled from the tenant's balance, or from a grant
+    GRANT = "grant"  # credit was given
+    LAPSE = "lapse"  # what was left of it when it ended
 
 
 class LedgerAccount(models.Model):

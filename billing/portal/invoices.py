@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from django.contrib import messages
+from django.db.models import F
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -13,7 +14,17 @@ from django.utils import timezone
 from django.views.decorators.http import require_GET, require_POST
 
 from billing.domain.money import Money, decimal_string, fixed_point
-from billing.models import BalanceDraw, CreditNote, Invoice, InvoiceLine, InvoiceStatus, Payment, PriceVersion
+from billing.models import (
+    BalanceDraw,
+    CreditNote,
+    Grant,
+    GrantDraw,
+    Invoice,
+    InvoiceLine,
+    InvoiceStatus,
+    Payment,
+    PriceVersion,
+)
 from billing.portal import calls, downloads, explained
 from billing.portal.pages import PageRequest, page
 from billing.services.bundles import file_name
@@ -103,6 +114,7 @@ def invoice(request: PageRequest, pk: str) -> HttpResponse:
     path = f"/invoices/{found.pk}"
     money, notes = stands(found), list(found.credit_notes.order_by("-issued_at", "-pk"))
     draw = BalanceDraw.objects.filter(invoice=found).first() if found.settled else None
+    grants = paid_by_grants(found) if found.settled else []
     context: dict[str, Any] = {
         "invoice": found,
         "money": money,
@@ -112,10 +124,13 @@ def invoice(request: PageRequest, pk: str) -> HttpResponse:
         "rows": rows,
         "seconds": sum(row.line.unit_seconds for row in rows),
         "leases": sum(row.line.leases for row in rows),
-        "history": history(found, money, notes, draw),
+        "history": history(found, money, notes, draw, grants),
         "notes": notes,
         "credited": sum(note.total for note in notes),
         "draw": draw,
+        "grants": grants,
+        "granted": sum(minor for _, minor in grants),
+        "to_grants": sum(note.to_grants for note in notes),
         "tenant": request.tenant,
         "csv": f"{request.path}?format=csv",
         "close": request.path,
@@ -199,8 +214,21 @@ def day(at: datetime) -> str:
     return f"{here.day} {here:%b}"
 
 
+def paid_by_grants(invoice: Invoice) -> list[tuple[Grant, int]]:
+    """Return what each grant paid of an invoice, in the order in which they were drawn; one query."""
+    paid: dict[Grant, int] = {}
+    order = "grant__priority", F("grant__expires_at").asc(nulls_last=True), "grant"
+    for each in GrantDraw.objects.filter(invoice=invoice).select_related("grant").order_by(*order):
+        paid[each.grant] = paid.get(each.grant, 0) + each.minor
+    return list(paid.items())
+
+
 def history(
-    invoice: Invoice, money: Stands, notes: Sequence[CreditNote], draw: BalanceDraw | None
+    invoice: Invoice,
+    money: Stands,
+    notes: Sequence[CreditNote],
+    draw: BalanceDraw | None,
+    grants: Sequence[tuple[Grant, int]],
 ) -> list[tuple[str, str, datetime]]:
     """Return what has happened to the invoice and its money, newest first: (state, words, when)."""
     if invoice.finalized_at is None:
@@ -216,6 +244,10 @@ def history(
             if draw
             else []
         ),
+        *(
+            ("paid", f"{Money(minor, invoice.currency)} paid by credit: {grant.reason}", invoice.finalized_at)
+            for grant, minor in grants
+        ),
         ("finalized", f"Finalized as {invoice}; it never changes again", invoice.finalized_at),
         ("closing", "Month closed: every second of it is charged", closed),
     ]
@@ -225,6 +257,7 @@ def credited(note: CreditNote) -> tuple[str, str, datetime]:
     """Say what was given back, why, and where it went."""
     amount, paid = Money(note.total, note.currency), Money(note.to_balance, note.currency)
     where = f"; {paid} of it, which was paid, is on the balance" if note.to_balance else ""
+    where += f"; {Money(note.to_grants, note.currency)} of it is credit again" if note.to_grants else ""
     return "paid", f"Credit note {note}: {amount} given back{where}. {note.reason}", note.issued_at
 
 

@@ -14,6 +14,7 @@ from billing.portal import (
     queue,
     spend,
     volumes,
+    wallet,
 )
 
 urlpatterns = [
@@ -35,6 +36,7 @@ urlpatterns = [
     path("spend/", spend.spend, name="spend"),
     path("budgets/", budgets.budgets, name="budgets"),
     path("budgets/<str:pk>/remove/", budgets.remove, name="budget-remove"),
+    path("wallet/", wallet.wallet, name="wallet"),
     path("invoices/", invoices.invoices, name="invoices"),
     path("invoices/verify.py", checking.program, name="invoice-program"),
     path("invoices/<str:pk>/", invoices.invoice, name="invoice"),

@@ -9,6 +9,7 @@ from django.db import DatabaseError, connection
 from billing.models import BalanceDraw, BillingPeriod, Invoice, InvoiceStatus
 from billing.models.periods import CLOSED, OPEN
 from billing.services import drafts, numbering, periods, rating
+from billing.services.grants import drawing
 from billing.services.ledger import books, posting
 from billing.services.rating import Gap, PriceGap
 from billing.services.statements import statement
@@ -140,7 +141,7 @@ def _tick(tenant: Tenant, border: datetime) -> None:
 
 
 def _finalize(invoice: Invoice, tenant: Tenant, month: BillingPeriod, now: datetime) -> None:
-    """Give the next number of the month's series, write down who is who, and settle what the balance is enough for."""
+    """Give the next number of the month's series, keep who is who, and let grants, then the balance, settle it."""
     invoice.series, invoice.number = month.label, numbering.next_of(month.label)
     by = standings.supplier()
     invoice.supplier = by.as_dict() if by else None
@@ -148,11 +149,11 @@ def _finalize(invoice: Invoice, tenant: Tenant, month: BillingPeriod, now: datet
     invoice.due_at = now + timedelta(days=settings.PAYMENT_TERM_DAYS)
     invoice.status, invoice.finalized_at = InvoiceStatus.FINALIZED, now
     invoice.collected = payments.gateway() is not None
-    invoice.settled = min(books.balance(invoice.tenant_id, invoice.currency), max(invoice.total, 0))
-    if invoice.settled:  # first, for nothing counts as settled without it
-        BalanceDraw.objects.create(
-            tenant_id=invoice.tenant_id, invoice=invoice, minor=invoice.settled, at=now
-        )
+    granted = drawing.draw(invoice, month, now=now)  # first, for nothing counts as settled without its draws
+    own = min(books.balance(invoice.tenant_id, invoice.currency), max(invoice.total - granted, 0))
+    if own:
+        BalanceDraw.objects.create(tenant_id=invoice.tenant_id, invoice=invoice, minor=own, at=now)
+    invoice.settled = granted + own
     invoice.save()
     audit.record(
         "invoice.finalize",
@@ -164,6 +165,7 @@ def _finalize(invoice: Invoice, tenant: Tenant, month: BillingPeriod, now: datet
         total=invoice.total,
         currency=invoice.currency,
         **({"settled": invoice.settled} if invoice.settled else {}),
+        **({"granted": granted} if granted else {}),
     )
 
 

@@ -1,7 +1,7 @@
 """Giving back what a final invoice charged and should not have: a credit note, for a reason that its tenant reads.
 
 The invoice never changes. What of it is still to be paid becomes less; what was paid already goes to the tenant's
-balance, from which the next invoice that becomes final is settled first.
+balance, from which the next invoice that becomes final is settled first; and what grants paid goes back to them.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,6 +15,7 @@ from billing.domain.money import Money
 from billing.models import CreditNote, CreditNoteLine, Invoice, InvoiceStatus
 from billing.models.payments import UNSETTLED
 from billing.services import numbering
+from billing.services.grants import returning
 from billing.services.ledger import posting
 from billing.services.payments import opening
 from broker.services.leases import evicting
@@ -23,7 +24,10 @@ from tenants.services.actors import Actor
 from tenants.services.refusals import Invalid, Refused
 from tenants.services.walls import as_tenant
 
-IN_FULL = "SET CONSTRAINTS sum_of_its_lines IMMEDIATE; SET CONSTRAINTS sum_of_its_lines DEFERRED"
+IN_FULL = (
+    "SET CONSTRAINTS sum_of_its_lines, sum_of_its_returns IMMEDIATE;"
+    " SET CONSTRAINTS sum_of_its_lines, sum_of_its_returns DEFERRED"
+)
 CREDITABLE = (InvoiceStatus.FINALIZED, InvoiceStatus.PAID)
 
 
@@ -95,6 +99,7 @@ def _issue(
     tax = sum(tax for _, tax in parts.values())
     total = tax + sum(minor for minor, _ in parts.values())
     due, series = invoice.due, f"CN-{now.astimezone(UTC):%Y-%m}"
+    off = off_due(total, due=due)
     note = CreditNote.objects.create(
         tenant_id=invoice.tenant_id,
         invoice=invoice,
@@ -103,7 +108,8 @@ def _issue(
         currency=invoice.currency,
         total=total,
         tax=tax,
-        off_due=off_due(total, due=due),
+        off_due=off,
+        to_grants=returning.part_of_grants(invoice, total - off),
         reason=reason,
         issued_at=now,
         issued_by=actor.id,
@@ -115,6 +121,7 @@ def _issue(
         )
         for n, (minor, tax) in sorted(parts.items())
     )
+    returning.give_back(note)
     with (
         connection.cursor() as cursor
     ):  # at the transaction's end nothing of the tenant's would be seen any longer
@@ -134,6 +141,7 @@ def _issue(
         credit_note=str(note),
         amount=note.total,
         **({"to_balance": note.to_balance} if note.to_balance else {}),
+        **({"to_grants": note.to_grants} if note.to_grants else {}),
         currency=note.currency,
         reason=reason,
     )

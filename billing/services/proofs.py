@@ -123,7 +123,7 @@ CLAIMS = (
         "Every tenant's balance is what credit notes put there and no invoice has drawn since.",
         """
         SELECT tenant_id FROM (
-               SELECT tenant_id, currency, total - off_due AS minor FROM billing_creditnote
+               SELECT tenant_id, currency, total - off_due - to_grants AS minor FROM billing_creditnote
                 UNION ALL
                SELECT d.tenant_id, i.currency, -d.minor
                  FROM billing_balancedraw d JOIN billing_invoice i ON i.id = d.invoice_id
@@ -132,6 +132,25 @@ CLAIMS = (
                  FROM billing_ledgeraccount a JOIN billing_accountbalance b ON b.account_id = a.id
                 WHERE a.type = 'wallet_paid') moved
          GROUP BY tenant_id, currency HAVING sum(minor) <> 0
+        """,
+    ),
+    Claim(
+        "grants are what is left of them",
+        "On every grant's account is what was given, less what it paid and what lapsed, and what came back to it.",
+        """
+        SELECT grant_id FROM (
+               SELECT id AS grant_id, minor FROM billing_grant
+                UNION ALL
+               SELECT grant_id, -minor FROM billing_grantdraw
+                UNION ALL
+               SELECT grant_id, minor FROM billing_grantreturn WHERE NOT lapsed
+                UNION ALL
+               SELECT grant_id, -minor FROM billing_grantlapse
+                UNION ALL
+               SELECT a.ref, -b.minor
+                 FROM billing_ledgeraccount a JOIN billing_accountbalance b ON b.account_id = a.id
+                WHERE a.type = 'wallet_promo') moved
+         GROUP BY grant_id HAVING sum(minor) <> 0
         """,
     ),
     Claim(

@@ -1,5 +1,5 @@
 -- What an invoice that became final is in the books: the tenant owes its total, of which all is revenue but its tax,
--- which we owe; less what was drawn from its balance.
+-- which we owe; less what was drawn from grants and from its balance.
 SELECT i.tenant_id, i.currency, i.finalized_at, 'invoice', i.id, NULL::bigint, leg.debit, leg.credit, leg.minor,
        (i.id || leg.idem) COLLATE "C"
   FROM billing_invoice i
@@ -11,4 +11,9 @@ SELECT i.tenant_id, i.currency, i.finalized_at, 'invoice', i.id, NULL::bigint, l
 SELECT d.tenant_id, i.currency, d.at, 'draw', i.id, NULL::bigint, 'wallet_paid', 'receivable', d.minor,
        (i.id || ':' || d.id) COLLATE "C"
   FROM billing_balancedraw d JOIN billing_invoice i ON i.id = d.invoice_id
+ WHERE d.invoice_id = ANY(%(subjects)s)
+ UNION ALL
+SELECT d.tenant_id, i.currency, d.at, 'draw', i.id, NULL::bigint, 'wallet_promo:' || d.grant_id, 'receivable', d.minor,
+       (i.id || ':' || d.id) COLLATE "C"
+  FROM billing_grantdraw d JOIN billing_invoice i ON i.id = d.invoice_id
  WHERE d.invoice_id = ANY(%(subjects)s)

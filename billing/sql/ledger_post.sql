@@ -4,10 +4,10 @@ leg AS MATERIALIZED (
   SELECT wanted.*, d.id AS debit_id, c.id AS credit_id
     FROM wanted
     LEFT JOIN billing_ledgeraccount d
-      ON d.type = wanted.debit AND d.currency = wanted.currency AND d.ref = ''
+      ON d.type = wanted.debit AND d.currency = wanted.currency AND d.ref = wanted.debit_ref
      AND coalesce(d.tenant_id, '') = CASE WHEN wanted.debit = ANY(%(theirs)s) THEN wanted.tenant_id ELSE '' END
     LEFT JOIN billing_ledgeraccount c
-      ON c.type = wanted.credit AND c.currency = wanted.currency AND c.ref = ''
+      ON c.type = wanted.credit AND c.currency = wanted.currency AND c.ref = wanted.credit_ref
      AND coalesce(c.tenant_id, '') = CASE WHEN wanted.credit = ANY(%(theirs)s) THEN wanted.tenant_id ELSE '' END
 ), missing AS MATERIALIZED (
   SELECT count(*) AS accounts FROM leg WHERE debit_id IS NULL OR credit_id IS NULL

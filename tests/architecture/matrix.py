@@ -31,6 +31,8 @@ from django.db.backends.postgresql.psycopg_any import NumericRange
 from billing.models import Hold, Invoice, InvoiceLine, LedgerTransfer, Payment
 from billing.services import crediting, drafts, periods, rating
 from billing.services.funds import budgets, holds, needs
+from billing.services.grants import giving
+from billing.services.grants.giving import Terms
 from billing.services.ledger import posting
 from broker.models import Allocation, LayoutChange, Lease, MovePlan, Node, Offering
 from broker.services.leases.request import Wanted, request
@@ -308,6 +310,12 @@ def a_credit_note(world: World) -> str:
     return str(invoice.credit_notes.get().pk)
 
 
+def a_grant(world: World) -> str:
+    """Credit that is usable; given once."""
+    terms = Terms(minor=100, reason="a slow week")
+    return str(giving.give(world.tenant, terms, idem="matrix", actor=SYSTEM, now=moment()).pk)
+
+
 def a_transfer(world: World) -> str:
     """What is posted of an invoice."""
     invoice = a_final_invoice(world)
@@ -360,6 +368,7 @@ THINGS: dict[str, Thing] = {
     "final invoice": in_its_tenant(a_final_invoice),
     "payment": in_its_tenant(a_payment),
     "credit note": in_its_tenant(a_credit_note),
+    "grant": in_its_tenant(a_grant),
     "ledger transfer": in_its_tenant(a_transfer),
     "lease": in_its_tenant(a_lease),
     "quote": in_its_tenant(a_quote),
@@ -554,6 +563,8 @@ ROWS: dict[str, Row] = {
     "api/v1/ops/invoices/<str:pk>/lines": fleet(thing="invoice", audited=True),
     "api/v1/ops/credit-notes": fleet(audited=True),
     "api/v1/ops/credit-notes/<str:pk>": fleet(thing="credit note", audited=True),
+    "api/v1/ops/grants": fleet(audited=True),
+    "api/v1/ops/grants/<str:pk>": fleet(thing="grant", audited=True),
     "api/v1/ops/payments": fleet(audited=True),
     "api/v1/ops/payments/<str:pk>": fleet(thing="payment", audited=True),
     "api/v1/ops/ledger-transfers": fleet(audited=True),
@@ -587,6 +598,8 @@ ROWS: dict[str, Row] = {
     "api/v1/invoices/<str:pk>/pay": api("billing", thing="final invoice", POST=SETTLERS, part=NOBODY),
     "api/v1/credit-notes": api("billing", GET=PAYERS, part=NOBODY),
     "api/v1/credit-notes/<str:pk>": api("billing", thing="credit note", GET=PAYERS, part=NOBODY),
+    "api/v1/grants": api("billing", GET=PAYERS, part=NOBODY),
+    "api/v1/grants/<str:pk>": api("billing", thing="grant", GET=PAYERS, part=NOBODY),
     "api/v1/budgets": api(
         "budgets",
         GET=ALL,
@@ -628,6 +641,7 @@ ROWS: dict[str, Row] = {
     "spend/": page(GET=ALL, part=SAME),
     "budgets/": page(GET=ALL, POST=PAYERS, part=SAME),
     "budgets/<str:pk>/remove/": page(thing="budget to remove", POST=PAYERS, part=SAME),
+    "wallet/": page(GET=PAYERS, part=NOBODY),
     "invoices/": page(GET=PAYERS, part=NOBODY),
     "invoices/verify.py": anybody(),
     "invoices/<str:pk>/": page(thing="invoice", GET=PAYERS, part=NOBODY),
@@ -668,6 +682,8 @@ ROWS: dict[str, Row] = {
     "ops/cards/<str:pk>/panel/": ops(thing="gpu", GET=STAFF),
     "ops/cards/<str:pk>/quarantine/": ops(thing="gpu", GET=STAFF, POST=STAFF),
     "ops/cards/<str:pk>/return/": ops(thing="gpu", GET=STAFF, POST=STAFF),
+    "ops/grants/": ops(GET=STAFF),
+    "ops/grants/<str:pk>/give/": ops(thing="tenant", GET=STAFF, POST=STAFF),
     "ops/invoices/": ops(GET=STAFF),
     "ops/invoices/<str:pk>/": ops(thing="final invoice", GET=STAFF, POST=STAFF),
     "ops/invoices/<str:pk>/give-back/": ops(thing="final invoice", GET=STAFF, POST=STAFF),

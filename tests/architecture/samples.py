@@ -3,6 +3,7 @@
 A new model needs nothing here unless one of its constraints asks for more: then say so in PARTICULAR.
 """
 
+import itertools
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -14,6 +15,7 @@ from django.db.backends.postgresql.psycopg_any import DateTimeTZRange, NumericRa
 
 from tenants.models import Tenant
 
+_names = itertools.count(1)
 APPS = ("ports", "tenants", "broker", "billing")
 AT = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
 
@@ -84,6 +86,59 @@ def the_line_of_it(tenant_id: str, number: int) -> int:
     return int(note.invoice.lines.get().pk)
 
 
+def a_grant(tenant_id: str, number: int) -> str:
+    """Keep a grant in a currency called x."""
+    grant = sample(apps.get_model("billing.Grant"), tenant_id, number=number)
+    grant.save(force_insert=True)
+    return str(grant.pk)
+
+
+def a_grant_that_ended(tenant_id: str, number: int) -> str:
+    grant = sample(apps.get_model("billing.Grant"), tenant_id, number=number)
+    grant.__dict__.update(given_at=AT - timedelta(days=2), expires_at=AT - timedelta(days=1))
+    grant.save(force_insert=True)
+    return str(grant.pk)
+
+
+def a_draft_with_a_line(tenant_id: str, number: int) -> str:
+    """Keep an invoice of a currency called x that a grant may pay for."""
+    invoice = a_draft(tenant_id, number)
+    line = sample(apps.get_model("billing.InvoiceLine"), tenant_id, number=number)
+    line.__dict__.update(invoice_id=invoice)
+    line.save(force_insert=True)
+    return invoice
+
+
+def the_line_of_the_draft(tenant_id: str, number: int) -> int:
+    return int(apps.get_model("billing.InvoiceLine")._default_manager.latest("pk").pk)
+
+
+def a_note_to_a_grant(tenant_id: str, number: int) -> str:
+    """Keep a note of what a grant had paid."""
+    draw = sample(apps.get_model("billing.GrantDraw"), tenant_id, number=number)
+    draw.save(force_insert=True)
+    apps.get_model("billing.Invoice")._default_manager.filter(pk=draw.invoice_id).update(
+        status="finalized", number=number, series="x", settled=1
+    )
+    terms = {
+        "series": tenant_id[-20:],
+        "number": number,
+        "currency": "x",
+        "total": 1,
+        "off_due": 0,
+        "to_grants": 1,
+    }
+    note = apps.get_model("billing.CreditNote")(
+        tenant_id=tenant_id, invoice_id=draw.invoice_id, reason="x", issued_at=AT, issued_by="x", **terms
+    )
+    note.save(force_insert=True)
+    return str(note.pk)
+
+
+def the_grant_of_it(tenant_id: str, number: int) -> str:
+    return str(apps.get_model("billing.GrantDraw")._default_manager.latest("pk").grant_id)
+
+
 def an_account(kind: str) -> Any:
     """Return what keeps an account of the tenant, for a transfer: PostgreSQL looks at its accounts at once."""
 
@@ -121,6 +176,14 @@ PARTICULAR: dict[str, dict[str, Any]] = {
     },
     "billing.CreditNoteLine": {"credit_note_id": a_credit_note, "line_id": the_line_of_it},
     "billing.InvoiceTax": {"rate_bp": 1900},
+    "billing.Grant": {"idem": lambda _, number: f"{number} {next(_names)}"},
+    "billing.GrantDraw": {
+        "grant_id": a_grant,
+        "invoice_id": a_draft_with_a_line,
+        "line_id": the_line_of_the_draft,
+    },
+    "billing.GrantReturn": {"credit_note_id": a_note_to_a_grant, "grant_id": the_grant_of_it},
+    "billing.GrantLapse": {"grant_id": a_grant_that_ended, "minor": 0},
     "billing.BalanceDraw": {"invoice_id": a_draft},
     "billing.HoldPart": {"hold_id": a_hold, "month_id": a_month_of_a_budget},
     "billing.AccountBalance": {"account_id": lambda tenant_id, number: 10**6 + number},

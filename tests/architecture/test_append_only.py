@@ -20,6 +20,10 @@ TABLES = {
     "billing_ledgerseal": "what the books were when",
     "billing_creditnote": "what of invoices was given back",
     "billing_creditnoteline": "of which of their lines",
+    "billing_grant": "what credit was given",
+    "billing_grantdraw": "what it paid",
+    "billing_grantreturn": "what of that came back to it",
+    "billing_grantlapse": "what was left of it when it ended",
     "billing_balancedraw": "what was settled from a tenant's balance",
 }
 TRIGGERS = """

@@ -15,6 +15,8 @@ from billing.gateways.simulated import Ill, SimulatedGateway
 from billing.models import Invoice, Payment
 from billing.services import closing, crediting, drafts, rating
 from billing.services.funds import budgets
+from billing.services.grants import giving
+from billing.services.grants.giving import Terms
 from broker.domain.states import LeaseState
 from broker.models import (
     Allocation,
@@ -157,6 +159,8 @@ def of_operators(desk: Desk, operator: Client) -> dict[str, str]:
     ]
     Examination.objects.create(cluster=cluster, asked_at=life.now, done_at=life.now, findings=found)
     was_used(desk)
+    gift = Terms(minor=1, reason="to see it pay")
+    giving.give(desk.owner.tenant, gift, idem="house", actor=OPERATOR, now=life.now)
     final = closing.close_period(desk.owner.tenant, "2026-10", now=life.now)
     assert final is not None
     crediting.credit(final, wanted={1: 1}, seen=0, why="to see it given back", actor=OPERATOR, now=life.now)

@@ -2,7 +2,18 @@
 
 from django.urls import path
 
-from billing.portal.ops import cards, control, invoices, ledger, offerings, panel, payments, system
+from billing.portal.ops import (
+    cards,
+    control,
+    grant,
+    grants,
+    invoices,
+    ledger,
+    offerings,
+    panel,
+    payments,
+    system,
+)
 
 urlpatterns = [
     path("", control.control_room, name="control-room"),
@@ -21,6 +32,8 @@ urlpatterns = [
     path("invoices/", invoices.table, name="ops-invoices"),
     path("invoices/<str:pk>/", invoices.invoice, name="ops-invoice"),
     path("invoices/<str:pk>/give-back/", invoices.give_back, name="ops-invoice-give-back"),
+    path("grants/", grants.table, name="ops-grants"),
+    path("grants/<str:pk>/give/", grant.give, name="ops-grant"),
     path("ledger/", ledger.ledger, name="ops-ledger"),
     path("system/", system.system, name="ops-system"),
     path("proofs/", system.strip, name="ops-proofs"),

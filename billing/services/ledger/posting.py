@@ -22,7 +22,7 @@ class Contradiction(Exception):
 
 
 def finalized(invoices: Sequence[str], *, now: datetime) -> int:
-    """Book invoices that became final, and what of them was drawn from their tenant's balance.
+    """Book invoices that became final, and what of them was drawn from grants and from their tenant's balance.
 
     Return how many transfers that took, none where they stand there already.
     """
@@ -37,6 +37,16 @@ def paid(payments: Sequence[str], *, now: datetime) -> int:
 def credited(notes: Sequence[str], *, now: datetime) -> int:
     """Book credit notes: what is not owed after all was not earned."""
     return _post("ledger_credited", notes, now)
+
+
+def granted(grants: Sequence[str], *, now: datetime) -> int:
+    """Book credit that was given."""
+    return _post("ledger_granted", grants, now)
+
+
+def lapsed(grants: Sequence[str], *, now: datetime) -> int:
+    """Book what was left of grants when they ended."""
+    return _post("ledger_lapsed", grants, now)
 
 
 def voided(invoices: Sequence[str], *, now: datetime) -> int:

@@ -246,6 +246,7 @@ def test_over_the_api_a_tenant_reads_its_notes_and_what_is_due(kestrel: Home, oc
         "total": {"amount": "0.550000", "currency": "EUR"},
         "off_due": {"amount": "0.550000", "currency": "EUR"},
         "to_balance": {"amount": "0.000000", "currency": "EUR"},
+        "to_grants": {"amount": "0.000000", "currency": "EUR"},
         "lines": [
             {"n": 1, "amount": {"amount": "0.500000", "currency": "EUR"}},
             {"n": 2, "amount": {"amount": "0.050000", "currency": "EUR"}},
