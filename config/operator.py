@@ -174,6 +174,11 @@ class Operator(BaseSettings):
     payment_term_days: int = Field(
         default=14, ge=0, le=365, description="Within how many days an invoice should be paid."
     )
+    paper_fonts: str = Field(
+        default="",
+        description="A folder of fonts (TTF, OTF) for names on invoices in scripts beyond Latin, Greek, Cyrillic,"
+        " Arabic and Hebrew.",
+    )
 
     oidc_name: str = Field(default="", description="The name on the button, for example the company's.")
     oidc_client_id: str = Field(default="", description="OpenID Connect client; empty turns it off.")

@@ -323,4 +323,5 @@ SUPPLIER = {
     "email": operator.supplier_email,
 }
 PAYMENT_TERM_DAYS = operator.payment_term_days
+PAPER_FONTS = operator.paper_fonts
 DATA_DIR = operator.data_dir

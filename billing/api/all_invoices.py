@@ -3,16 +3,19 @@
 from typing import Any, ClassVar
 
 from django.db.models import QuerySet, Sum
+from django.http.response import HttpResponseBase
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from billing.api import papers
 from billing.api.amounts import MoneyOut, money
 from billing.api.credit_notes import CreditNoteOut, with_lines
 from billing.api.invoices import InvoiceOut, LineOut
 from billing.models import CreditNote, Invoice, InvoiceLine, InvoiceStatus
+from billing.services.papers import keeping
 from broker.api.all_leases import Named
 from tenants.api.filters import Filter
 from tenants.api.operators import AllTenants
@@ -65,6 +68,13 @@ class OpsInvoices(AllTenants):
             page = self.paginate_queryset(found.annotate(credited=Sum("credits__minor", default=0))) or []
             return self.get_paginated_response(LineSeenOut(page, many=True).data)
 
+    @extend_schema(responses=papers.PDF, filters=False)
+    @action(detail=True, pagination_class=None, renderer_classes=papers.RENDERERS)
+    def pdf(self, request: Request, pk: str) -> HttpResponseBase:
+        """Return the invoice as PDF, the same that its tenant gets."""
+        with walls.as_staff():
+            return papers.sent(request, keeping.invoice_paper(self.get_object(), now=self.now))
+
 
 class CreditNoteSeenOut(CreditNoteOut):
     """A credit note, and whose."""
@@ -84,3 +94,10 @@ class OpsCreditNotes(AllTenants):
 
     def get_queryset(self) -> QuerySet[CreditNote]:
         return with_lines(CreditNote.objects.select_related("tenant"))
+
+    @extend_schema(responses=papers.PDF, filters=False)
+    @action(detail=True, pagination_class=None, renderer_classes=papers.RENDERERS)
+    def pdf(self, request: Request, pk: str) -> HttpResponseBase:
+        """Return the credit note as PDF, the same that its tenant gets."""
+        with walls.as_staff():
+            return papers.sent(request, keeping.credit_note_paper(self.get_object(), now=self.now))

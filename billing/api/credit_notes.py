@@ -3,13 +3,17 @@
 from typing import Any, ClassVar
 
 from django.db.models import Prefetch, QuerySet
+from django.http.response import HttpResponseBase
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
+from rest_framework.decorators import action
 from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.request import Request
 
+from billing.api import papers
 from billing.api.amounts import MoneyOut, money
 from billing.models import CreditNote, CreditNoteLine
+from billing.services.papers import keeping
 from tenants.api.filters import Filter
 from tenants.api.views import TenantViewSet
 
@@ -88,7 +92,7 @@ class CreditNotes(ListModelMixin, RetrieveModelMixin, TenantViewSet):
     serializer_class = CreditNoteOut
     sorts: ClassVar[tuple[str, ...]] = ("-id", "id")
     filters = {"invoice": Filter("invoice_id")}
-    actions_needed = {"list": "billing.read", "retrieve": "billing.read"}
+    actions_needed = {"list": "billing.read", "retrieve": "billing.read", "pdf": "billing.read"}
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
@@ -97,3 +101,9 @@ class CreditNotes(ListModelMixin, RetrieveModelMixin, TenantViewSet):
 
     def get_queryset(self) -> QuerySet[CreditNote]:
         return self.visible(with_lines(CreditNote.objects.all()))
+
+    @extend_schema(responses=papers.PDF, filters=False)
+    @action(detail=True, pagination_class=None, renderer_classes=papers.RENDERERS)
+    def pdf(self, request: Request, pk: str) -> HttpResponseBase:
+        """Return the credit note as PDF; it has the same bytes for ever."""
+        return papers.sent(request, keeping.credit_note_paper(self.get_object(), now=self.now))

@@ -12,12 +12,13 @@ from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from billing.api import bundles
+from billing.api import bundles, papers
 from billing.api.amounts import MoneyOut, exact, hourly, money
 from billing.api.payments import PaymentOut
 from billing.domain.explain import fraction
 from billing.models import Invoice, InvoiceLine, InvoiceStatus
 from billing.services.explain import Explained, LeaseUse, explain
+from billing.services.papers import keeping
 from billing.services.payments import opening
 from tenants.api.filters import Filter
 from tenants.api.idempotency import idempotent
@@ -155,6 +156,7 @@ class Invoices(ListModelMixin, RetrieveModelMixin, TenantViewSet):
         "lines": "billing.read",
         "explain": "billing.read",
         "bundle": "billing.read",
+        "pdf": "billing.read",
         "pay": "billing.write",
     }
 
@@ -164,7 +166,7 @@ class Invoices(ListModelMixin, RetrieveModelMixin, TenantViewSet):
             self.allow()
 
     def get_queryset(self) -> QuerySet[Invoice]:
-        return self.visible(Invoice.objects.select_related("period"))
+        return self.visible(Invoice.objects.select_related("period", "tenant"))
 
     @extend_schema(responses=LineOut(many=True), filters=False)
     @action(detail=True)
@@ -193,6 +195,12 @@ class Invoices(ListModelMixin, RetrieveModelMixin, TenantViewSet):
         The program that does so is given out at `/invoices/verify.py`. A final invoice has the same bytes for ever.
         """
         return bundles.sent(self.get_object())
+
+    @extend_schema(responses=papers.PDF, filters=False)
+    @action(detail=True, pagination_class=None, renderer_classes=papers.RENDERERS)
+    def pdf(self, request: Request, pk: str) -> HttpResponseBase:
+        """Return the invoice as PDF. A final invoice has the same bytes for ever; a draft is marked as one."""
+        return papers.sent(request, keeping.invoice_paper(self.get_object(), now=self.now))
 
     @extend_schema(request=None, responses={202: PaymentOut})
     @action(detail=True, methods=["post"])

@@ -5,6 +5,7 @@ from billing.models.details import BillingDetails
 from billing.models.grants import Grant, GrantDraw, GrantLapse, GrantReturn, GrantSource
 from billing.models.invoices import Invoice, InvoiceLine, InvoiceSeries, InvoiceStatus
 from billing.models.ledger import AccountBalance, LedgerAccount, LedgerSeal, LedgerTransfer, TransferKind
+from billing.models.papers import KeptPaper
 from billing.models.payments import Payment, PaymentStatus
 from billing.models.periods import BillingPeriod
 from billing.models.prices import PriceVersion, RateCard
@@ -43,6 +44,7 @@ __all__ = [
     "InvoiceSeries",
     "InvoiceStatus",
     "InvoiceTax",
+    "KeptPaper",
     "LedgerAccount",
     "LedgerSeal",
     "LedgerTransfer",

@@ -1,15 +1,18 @@
-"""What is taken away as a file: tables as CSV, safe to open in a spreadsheet, and the bundles of invoices."""
+"""What is taken away as a file: tables as CSV, safe to open in a spreadsheet, bundles of invoices, and papers."""
 
 import csv
 import re
 from collections.abc import Iterable, Sequence
 from io import StringIO
+from typing import cast
 
-from django.http import HttpResponse, StreamingHttpResponse
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
+from django.utils.cache import get_conditional_response
 
 from billing.models import Invoice
 from billing.services import bundles
+from billing.services.papers.keeping import Handed
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 AT_ONCE = 1_000_000  # bytes
@@ -42,3 +45,12 @@ def bundle(invoice: Invoice) -> HttpResponseBase:
     answer["Content-Type"] = "application/json"
     answer["Content-Disposition"] = f'attachment; filename="{bundles.file_name(invoice)}"'
     return answer
+
+
+def paper(request: HttpRequest, handed: Handed) -> HttpResponse:
+    """Answer with a paper; whoever has it already is told so."""
+    answer = HttpResponse(handed.pdf, content_type="application/pdf")
+    answer["Content-Disposition"] = f'attachment; filename="{handed.name}"'
+    answer["ETag"] = f'"{handed.sha256}"'
+    told = get_conditional_response(request, etag=answer["ETag"], response=answer)
+    return cast("HttpResponse", told)

@@ -10,7 +10,6 @@ from django.db.models import F
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.utils import timezone
 from django.views.decorators.http import require_GET, require_POST
 
 from billing.domain.money import Money, decimal_string, fixed_point
@@ -23,17 +22,15 @@ from billing.models import (
     InvoiceLine,
     InvoiceStatus,
     Payment,
-    PriceVersion,
 )
 from billing.portal import calls, downloads, explained
 from billing.portal.pages import PageRequest, page
 from billing.services.bundles import file_name
 from billing.services.ledger import books
+from billing.services.papers.lines import told
 from billing.services.payments import opening
 from billing.services.payments.opening import NotPayable
 from billing.services.payments.standing import Stands, stands
-from broker.models import Offering
-from tenants.models import Project
 from tenants.services.permissions import require
 from tenants.services.refusals import Missing
 
@@ -138,6 +135,7 @@ def invoice(request: PageRequest, pk: str) -> HttpResponse:
         "call": calls.get(path),
         "call_lines": calls.get(f"{path}/lines?limit=500"),
         "call_bundle": calls.get(f"{path}/bundle"),
+        "call_pdf": calls.get(f"{path}/pdf"),
         "file_name": file_name(found),
         "call_notes": calls.get(f"/credit-notes?invoice={found.pk}&limit=500"),
         "call_pay": calls.post(f"{path}/pay", {}) if money.payable else "",
@@ -181,37 +179,16 @@ def may_settle(request: PageRequest) -> bool:
 
 def lines_of(invoice: Invoice) -> list[Row]:
     """Return the lines with the names of what they charge for; four queries."""
-    lines = list(InvoiceLine.objects.filter(invoice=invoice).order_by("n"))
-    for line in lines:
-        line.invoice = invoice
-    sold = {o.pk: o for o in Offering.objects.filter(pk__in={line.offering_id for line in lines})}
-    names = dict(Project.objects.filter(pk__in={line.project_id for line in lines}).values_list("pk", "name"))
-    prices = {v.pk: v for v in PriceVersion.objects.filter(pk__in={line.price_version_id for line in lines})}
-    span = invoice.period.span
-    found = []
-    for line in lines:
-        offering, price = sold[line.offering_id], prices[line.price_version_id]
-        many = f"{line.leases} lease{'s' if line.leases != 1 else ''}"
-        since = price.valid.lower if price.valid.lower > span.lower else None
-        until = price.valid.upper if price.valid.upper and price.valid.upper < span.upper else None
-        when = f", from {day(since)}" if since else ""
-        when += f", until {day(until)}" if until else ""
-        found.append(
-            Row(
-                line=line,
-                what=offering.label,
-                sub=f"{names.get(line.project_id, line.project_id)} · {many} · "
-                f"{offering.price_class.replace('_', '-')}{when}",
-                nano_per_hour=price.nano_per_hour,
-                url=f"{reverse('invoice', args=[invoice.pk])}?line={line.n}",
-            )
+    return [
+        Row(
+            line=each.line,
+            what=each.what,
+            sub=f"{each.project} · {each.terms}",
+            nano_per_hour=each.nano_per_hour,
+            url=f"{reverse('invoice', args=[invoice.pk])}?line={each.line.n}",
         )
-    return found
-
-
-def day(at: datetime) -> str:
-    here = timezone.localtime(at)
-    return f"{here.day} {here:%b}"
+        for each in told(invoice)
+    ]
 
 
 def paid_by_grants(invoice: Invoice) -> list[tuple[Grant, int]]:

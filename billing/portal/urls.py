@@ -11,6 +11,7 @@ from billing.portal import (
     launch,
     lease,
     leases,
+    papers,
     queue,
     spend,
     volumes,
@@ -43,4 +44,6 @@ urlpatterns = [
     path("invoices/<str:pk>/bundle/", checking.bundle, name="invoice-bundle"),
     path("invoices/<str:pk>/check/", checking.check, name="invoice-check"),
     path("invoices/<str:pk>/pay/", invoices.pay, name="invoice-pay"),
+    path("invoices/<str:pk>/pdf/", papers.invoice, name="invoice-pdf"),
+    path("credit-notes/<str:pk>/pdf/", papers.credit_note, name="credit-note-pdf"),
 ]

@@ -114,7 +114,7 @@ def bundle(invoice: Invoice) -> Bundle:
     for _ in range(TRIES):
         invoice.refresh_from_db(fields=["status", "total", "tax", "treatment"])
         lines = list(InvoiceLine.objects.filter(invoice=invoice).order_by("n"))
-        charged = _charged(invoice)
+        charged = charged_on(invoice)
         if invoice.status != InvoiceStatus.DRAFT or _settled(invoice, lines, charged):
             return _gathered(invoice, lines, charged)
     raise DraftMoves(
@@ -132,7 +132,7 @@ class Charged:
     promised: set[int] = field(default_factory=set)  # price versions that quotes of these leases are of
 
 
-def _charged(invoice: Invoice) -> Charged:
+def charged_on(invoice: Invoice) -> Charged:
     """Read it in one statement, so that it is of one moment."""
     last, promised = dict[str, int](), set[int]()
     sums: defaultdict[Key, tuple[int, int, int]] = defaultdict(lambda: (0, 0, 0))
@@ -264,7 +264,7 @@ def _line(line: InvoiceLine, *, taxed: bool) -> dict[str, Any]:
 
 def _taxes(invoice: Invoice) -> list[dict[str, Any]]:
     rows = InvoiceTax.objects.filter(invoice=invoice).order_by("category")
-    return list(rows.values("category", "rate_bp", "net", "tax"))
+    return [dict(row) for row in rows.values("category", "rate_bp", "net", "tax")]
 
 
 def _step(row: tuple[Any, ...]) -> dict[str, Any]:

@@ -54,6 +54,13 @@ def as_staff() -> Iterator[None]:
 
 
 @contextmanager
+def as_itself() -> Iterator[None]:
+    """Go back to the product's own login where a page around reads as staff, to write through `as_tenant`."""
+    with _as_role("none"):
+        yield
+
+
+@contextmanager
 def as_sweep() -> Iterator[None]:
     """Read ids across tenants, to find work; the work itself runs through `as_tenant`."""
     with _as_role("gpubroker_sweep"):

@@ -27,6 +27,7 @@ CANARY = b"anzibar"  # in every name of the other tenant
 # A visit may note itself here without changing anything that anybody sees.
 NOTES = re.compile(
     r"UPDATE \"?(tenants_apitoken|django_session)|(INSERT INTO|DELETE FROM) \"?(django_session|cache)"
+    r"|INSERT INTO \"billing_keptpaper"
 )
 WRITES = re.compile(r"^\s*(INSERT|UPDATE|DELETE|MERGE|WITH .*(INSERT INTO|UPDATE|DELETE FROM))", re.S)
 MASKS = re.compile(rb"[A-Za-z0-9]{64}|nonce-[\w=+/-]+|name=\"once\" value=\"\w+\"")

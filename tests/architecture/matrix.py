@@ -295,10 +295,12 @@ def a_credit_note(world: World) -> str:
     final = {"currency": "EUR", "refreshed_at": over, "total": 100}
     invoice, made = Invoice.objects.get_or_create(tenant=world.tenant, period=month, defaults=final)
     if made:
+        offering = an_offering()
+        version = offering.price_versions.first() or reprice(offering, 10**9, since=over)
         line = {
             "project_id": world.root.pk,
-            "offering_id": an_offering().pk,
-            "price_version_id": 1,
+            "offering_id": offering.pk,
+            "price_version_id": version.pk,
             "leases": 1,
         }
         sums = {"unit_seconds": 3600, "exact_num": 3600 * 10**9, "minor": 100}
@@ -560,11 +562,13 @@ ROWS: dict[str, Row] = {
     "api/v1/ops/price-versions/<str:pk>": fleet(thing="price version", audited=True),
     "api/v1/ops/invoices": fleet(audited=True),
     "api/v1/ops/invoices/<str:pk>": fleet(thing="invoice", audited=True),
+    "api/v1/ops/invoices/<str:pk>/pdf": fleet(thing="invoice", audited=True),
     "api/v1/ops/invoices/<str:pk>/lines": fleet(thing="invoice", audited=True),
     "api/v1/ops/credit-notes": fleet(audited=True),
     "api/v1/ops/credit-notes/<str:pk>": fleet(thing="credit note", audited=True),
     "api/v1/ops/grants": fleet(audited=True),
     "api/v1/ops/grants/<str:pk>": fleet(thing="grant", audited=True),
+    "api/v1/ops/credit-notes/<str:pk>/pdf": fleet(thing="credit note", audited=True),
     "api/v1/ops/payments": fleet(audited=True),
     "api/v1/ops/payments/<str:pk>": fleet(thing="payment", audited=True),
     "api/v1/ops/ledger-transfers": fleet(audited=True),
@@ -591,6 +595,7 @@ ROWS: dict[str, Row] = {
     "api/v1/invoices": api("billing", GET=PAYERS, part=NOBODY),
     "api/v1/invoices/<str:pk>": api("billing", thing="invoice", GET=PAYERS, part=NOBODY),
     "api/v1/invoices/<str:pk>/lines": api("billing", thing="invoice", GET=PAYERS, part=NOBODY),
+    "api/v1/invoices/<str:pk>/pdf": api("billing", thing="invoice", GET=PAYERS, part=NOBODY),
     "api/v1/invoices/<str:pk>/bundle": api("billing", thing="invoice", GET=PAYERS, part=NOBODY),
     "api/v1/invoices/<str:pk>/lines/<str:n>/explain": api(
         "billing", thing="invoice line", GET=PAYERS, part=NOBODY
@@ -600,6 +605,7 @@ ROWS: dict[str, Row] = {
     "api/v1/credit-notes/<str:pk>": api("billing", thing="credit note", GET=PAYERS, part=NOBODY),
     "api/v1/grants": api("billing", GET=PAYERS, part=NOBODY),
     "api/v1/grants/<str:pk>": api("billing", thing="grant", GET=PAYERS, part=NOBODY),
+    "api/v1/credit-notes/<str:pk>/pdf": api("billing", thing="credit note", GET=PAYERS, part=NOBODY),
     "api/v1/budgets": api(
         "budgets",
         GET=ALL,
@@ -647,6 +653,8 @@ ROWS: dict[str, Row] = {
     "invoices/<str:pk>/": page(thing="invoice", GET=PAYERS, part=NOBODY),
     "invoices/<str:pk>/bundle/": page(thing="invoice", GET=PAYERS, part=NOBODY),
     "invoices/<str:pk>/check/": page(thing="invoice", GET=PAYERS, part=NOBODY),
+    "invoices/<str:pk>/pdf/": page(thing="invoice", GET=PAYERS, part=NOBODY),
+    "credit-notes/<str:pk>/pdf/": page(thing="credit note", GET=PAYERS, part=NOBODY),
     "invoices/<str:pk>/pay/": page(thing="final invoice", POST=SETTLERS, part=NOBODY),
     # tenants, in the portal
     "join/<str:secret>/": anybody("GET", "POST", thing="link", writes_on_get=True),
@@ -686,6 +694,8 @@ ROWS: dict[str, Row] = {
     "ops/grants/<str:pk>/give/": ops(thing="tenant", GET=STAFF, POST=STAFF),
     "ops/invoices/": ops(GET=STAFF),
     "ops/invoices/<str:pk>/": ops(thing="final invoice", GET=STAFF, POST=STAFF),
+    "ops/invoices/<str:pk>/pdf/": ops(thing="final invoice", GET=STAFF),
+    "ops/credit-notes/<str:pk>/pdf/": ops(thing="credit note", GET=STAFF),
     "ops/invoices/<str:pk>/give-back/": ops(thing="final invoice", GET=STAFF, POST=STAFF),
     "ops/payments/<str:pk>/untaken/": ops(thing="payment", GET=STAFF, POST=STAFF),
     "ops/clusters/": ops(GET=STAFF),

@@ -39,6 +39,14 @@ def a_final_invoice(tenant_id: str, number: int) -> str:
     return str(invoice.pk)
 
 
+def an_issued_invoice(tenant_id: str, number: int) -> str:
+    """Keep an invoice that became final, for a paper of it."""
+    invoice = sample(apps.get_model("billing.Invoice"), tenant_id, number=number)
+    invoice.__dict__.update(status="finalized", finalized_at=AT)
+    invoice.save(force_insert=True)
+    return str(invoice.pk)
+
+
 def a_draft(tenant_id: str, number: int) -> str:
     """Keep an invoice that something may be drawn for."""
     invoice = sample(apps.get_model("billing.Invoice"), tenant_id, number=number)
@@ -168,6 +176,7 @@ PARTICULAR: dict[str, dict[str, Any]] = {
         "prev_at": None,
         "after": "requested",
     },
+    "billing.KeptPaper": {"invoice_id": an_issued_invoice, "credit_note_id": None},
     "billing.Payment": {"invoice_id": a_final_invoice, "due_at": AT},
     "billing.CreditNote": {
         "invoice_id": a_credited_invoice,

@@ -24,6 +24,7 @@ TABLES = {
     "billing_grantdraw": "what it paid",
     "billing_grantreturn": "what of that came back to it",
     "billing_grantlapse": "what was left of it when it ended",
+    "billing_keptpaper": "papers as they were handed out",
     "billing_balancedraw": "what was settled from a tenant's balance",
 }
 TRIGGERS = """

@@ -244,7 +244,7 @@ class Walker:
         answer = client.get(path, headers=headers)
         assert answer.status_code != 500, (self.who, path)
         self.read += answer.status_code == 200
-        text = MASKS.sub(b"", answer.content).decode() + str(dict(answer.headers))
+        text = MASKS.sub(b"", answer.content).decode(errors="replace") + str(dict(answer.headers))
         for sent in re.findall(r"=([^&]{5,})", path):
             text = text.replace(sent, "")
         self.note(path, text)

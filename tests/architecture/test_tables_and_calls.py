@@ -239,7 +239,7 @@ def unanswered(client: Client, page: str) -> list[str]:
         answer = client.get(address)
         if answer.status_code != 200:
             wrong.append(f"{address} answers {answer.status_code}: {answer.content[:200]!r}")
-        else:
+        elif answer["Content-Type"] == "application/json":  # else it is a file, which gives no rows
             answers[address] = answer.json()
     for table in tables(page):
         lost = {address: missing(table, answer) for address, answer in answers.items()}

@@ -18,6 +18,7 @@ RANDOM = {
     "charge_id": "a random id",
     "grant_id": "a random id",
     "invoice_id": "a random id",
+    "credit_note_id": "a random id",
     "period_id": "a random id",
     "line_id": "a random id",
     "idem": "begins with a random id, of an invoice or of what else a transfer stands for",

@@ -11,6 +11,7 @@ from billing.portal.ops import (
     ledger,
     offerings,
     panel,
+    papers,
     payments,
     system,
 )
@@ -34,6 +35,8 @@ urlpatterns = [
     path("invoices/<str:pk>/give-back/", invoices.give_back, name="ops-invoice-give-back"),
     path("grants/", grants.table, name="ops-grants"),
     path("grants/<str:pk>/give/", grant.give, name="ops-grant"),
+    path("invoices/<str:pk>/pdf/", papers.invoice, name="ops-invoice-pdf"),
+    path("credit-notes/<str:pk>/pdf/", papers.credit_note, name="ops-credit-note-pdf"),
     path("ledger/", ledger.ledger, name="ops-ledger"),
     path("system/", system.system, name="ops-system"),
     path("proofs/", system.strip, name="ops-proofs"),

@@ -210,8 +210,8 @@ def test_late_seconds_that_came_after_the_charges_were_read_are_no_part(
     closing.close_due(now=at("2026-11-01 00:00:00"))
     ran(project, offering, at("2026-10-31 20:00:00"), HOUR)
     drafted(tenant)
-    real = bundles._charged
-    with patch.object(bundles, "_charged", lambda invoice: bundles.Charged({}, real(invoice).sums)):
+    real = bundles.charged_on
+    with patch.object(bundles, "charged_on", lambda invoice: bundles.Charged({}, real(invoice).sums)):
         found = json.loads(written(invoices(tenant)[-1]))
     assert (found["leases"], [month["label"] for month in found["months"]]) == ([], ["2026-11"])
 
@@ -285,14 +285,14 @@ def test_a_draft_that_moves_while_it_is_read_is_read_again(kestrel: tuple[Tenant
     tenant, project = kestrel
     ran(project, sold(EURO), START, HOUR)
     drafted(tenant)
-    real, calls = bundles._charged, list[int]()
+    real, calls = bundles.charged_on, list[int]()
 
     def behind(invoice: Invoice) -> Any:
         calls.append(1)
         found = real(invoice)
         return bundles.Charged({}, {}) if len(calls) == 1 else found
 
-    with patch.object(bundles, "_charged", behind):
+    with patch.object(bundles, "charged_on", behind):
         assert checked(written(invoices(tenant)[0])).total == 100
     assert len(calls) == 2
 

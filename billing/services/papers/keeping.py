@@ -1,0 +1,61 @@
+"""Papers as they are handed out. A final one is laid out when it is first asked for, kept, and never laid out again."""
+
+import hashlib
+from dataclasses import dataclass
+from datetime import datetime
+
+from billing.domain.papers import Paper
+from billing.models import CreditNote, Invoice, KeptPaper
+from billing.services.papers.credit_notes import of_credit_note
+from billing.services.papers.invoices import of_invoice
+from billing.services.papers.printing import printed
+from tenants.services.walls import as_itself, as_tenant
+
+
+@dataclass(frozen=True, slots=True)
+class Handed:
+    """A PDF, what its file is called, and what it is the same as (its SHA-256)."""
+
+    pdf: bytes
+    name: str
+    sha256: str
+
+
+def invoice_paper(invoice: Invoice, *, now: datetime) -> Handed:
+    """Return the paper of an invoice, which has its period at hand. A draft's is made anew each time, and not kept."""
+    name = f"invoice-{invoice if invoice.number else f'{invoice.period.label}-draft'}.pdf"
+    with as_itself(), as_tenant(invoice.tenant_id):  # operators' pages read as staff, who keep nothing
+        if invoice.finalized_at is None:
+            return _handed(printed(of_invoice(invoice), at=invoice.refreshed_at), name)
+        if kept := KeptPaper.objects.filter(invoice=invoice).first():
+            return Handed(bytes(kept.pdf), name, kept.pdf_sha256)
+        return _keep(of_invoice(invoice), invoice, name, at=invoice.finalized_at, now=now)
+
+
+def credit_note_paper(note: CreditNote, *, now: datetime) -> Handed:
+    """Return the paper of a credit note."""
+    name = f"credit-note-{note}.pdf"
+    with as_itself(), as_tenant(note.tenant_id):
+        if kept := KeptPaper.objects.filter(credit_note=note).first():
+            return Handed(bytes(kept.pdf), name, kept.pdf_sha256)
+        return _keep(of_credit_note(note), note, name, at=note.issued_at, now=now)
+
+
+def _keep(paper: Paper, of: Invoice | CreditNote, name: str, *, at: datetime, now: datetime) -> Handed:
+    """Lay a paper out and keep it. Where somebody else was faster, theirs is the one that counts."""
+    made = _handed(printed(paper, at=at), name)
+    kept, _ = KeptPaper.objects.get_or_create(
+        **({"invoice": of} if isinstance(of, Invoice) else {"credit_note": of}),
+        defaults={
+            "tenant_id": of.tenant_id,
+            "content_sha256": paper.sha256,
+            "pdf": made.pdf,
+            "pdf_sha256": made.sha256,
+            "made_at": now,
+        },
+    )
+    return Handed(bytes(kept.pdf), name, kept.pdf_sha256)
+
+
+def _handed(pdf: bytes, name: str) -> Handed:
+    return Handed(pdf, name, hashlib.sha256(pdf).hexdigest())

@@ -1,0 +1,55 @@
+"""The lines of an invoice with the names of what they charge for, as pages, papers and files show them."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
+from billing.models import Invoice, InvoiceLine, PriceVersion
+from broker.models import Offering
+from tenants.models import Project
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A line, whose it is, what it is of, and what else is known of it: `2 leases · on-demand, until 12 Oct`."""
+
+    line: InvoiceLine
+    project: str
+    what: str
+    terms: str
+    nano_per_hour: int
+
+
+def told(invoice: Invoice) -> list[Told]:
+    """Return the lines by number; four queries, however many there are. Days are of the month's time zone."""
+    lines = list(InvoiceLine.objects.filter(invoice=invoice).order_by("n"))
+    for line in lines:
+        line.invoice = invoice
+    sold = {o.pk: o for o in Offering.objects.filter(pk__in={line.offering_id for line in lines})}
+    names = dict(Project.objects.filter(pk__in={line.project_id for line in lines}).values_list("pk", "name"))
+    prices = {v.pk: v for v in PriceVersion.objects.filter(pk__in={line.price_version_id for line in lines})}
+    return [
+        Told(
+            line=line,
+            project=names.get(line.project_id, line.project_id),
+            what=sold[line.offering_id].label,
+            terms=_terms(line, sold[line.offering_id], prices[line.price_version_id]),
+            nano_per_hour=prices[line.price_version_id].nano_per_hour,
+        )
+        for line in lines
+    ]
+
+
+def _terms(line: InvoiceLine, offering: Offering, price: PriceVersion) -> str:
+    """Say of how many leases it is, on which terms, and between which days where the price changed in the month."""
+    span, zone = line.invoice.period.span, ZoneInfo(line.invoice.period.time_zone)
+    since = f", from {_day(price.valid.lower, zone)}" if price.valid.lower > span.lower else ""
+    ends = price.valid.upper is not None and price.valid.upper < span.upper
+    until = f", until {_day(price.valid.upper, zone)}" if ends else ""
+    many = f"{line.leases} lease{'s' if line.leases != 1 else ''}"
+    return f"{many} · {offering.price_class.replace('_', '-')}{since}{until}"
+
+
+def _day(at: datetime, zone: ZoneInfo) -> str:
+    here = at.astimezone(zone)
+    return f"{here.day} {here:%b}"

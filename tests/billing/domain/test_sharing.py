@@ -1,0 +1,51 @@
+"""Shares come to what is shared, whatever the weights, and to nobody's hurt."""
+
+from fractions import Fraction
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from billing.domain.sharing import Spread, shared
+
+TOTALS = st.integers(-(10**12), 10**12)
+WEIGHTS = st.lists(st.integers(-(10**20), 10**20), min_size=1, max_size=30)
+
+
+@given(TOTALS, WEIGHTS)
+def test_shares_come_to_the_total_and_each_is_less_than_one_away_from_its_part(
+    total: int, weights: list[int]
+) -> None:
+    found = shared(total, dict(enumerate(weights)))
+    assert sum(found.values()) == total
+    assert list(found) == list(range(len(weights)))
+    if whole := sum(weights):
+        assert all(abs(found[n] - Fraction(total * each, whole)) < 1 for n, each in enumerate(weights))
+
+
+@given(TOTALS, WEIGHTS)
+def test_one_after_the_other_they_come_to_it_too(total: int, weights: list[int]) -> None:
+    whole = sum(weights)
+    spread = Spread(total, whole)
+    found = [spread.next(each) for each in weights]
+    assert sum(found) + spread.left == total
+    if whole:
+        assert spread.left == 0
+        assert all(
+            abs(share - Fraction(total * each, whole)) < 1 for share, each in zip(found, weights, strict=True)
+        )
+
+
+def test_the_largest_remainders_get_the_odd_coins_and_of_equal_ones_the_first() -> None:
+    assert shared(100, {"a": 1, "b": 1, "c": 1}) == {"a": 34, "b": 33, "c": 33}
+    assert shared(10, {"a": 14, "b": 86}) == {"a": 1, "b": 9}
+    assert shared(10, {"a": 16, "b": 84}) == {"a": 2, "b": 8}
+
+
+def test_what_is_given_back_is_shared_as_what_was_charged() -> None:
+    assert shared(-100, {"a": -1, "b": -1, "c": -1}) == {"a": -33, "b": -33, "c": -34}
+
+
+def test_nothing_is_shared_among_nobody_and_weightless_amounts_go_to_the_first() -> None:
+    assert shared(5, {}) == {}
+    assert shared(5, {"a": 3, "b": -3}) == {"a": 5, "b": 0}
+    assert Spread(0, 0).next(7) == 0
