@@ -40,6 +40,8 @@ def some(chance: random.Random, sells: Market, first: int) -> list[Story]:
     written = []
     for n in range(first, first + TENANTS_AT_ONCE):
         story = stories.tenant(stories.ZONES[n % len(stories.ZONES)])
+        if n % 2:
+            stories.own_prices(chance, story, sells, cuts=8)
         stories.lives(chance, story, sells, START, END, leases=MONTHS * LEASES_A_MONTH)
         written.append(story)
     return written

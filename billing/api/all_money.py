@@ -1,9 +1,9 @@
 """What is sold and for how much, what cards earn, payments and proofs: all tenants', for operators."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 from django.conf import settings
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
 from drf_spectacular.utils import extend_schema, extend_schema_serializer
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -14,7 +14,6 @@ from billing.api.payments import PaymentOut
 from billing.api.prices import PriceVersionOut
 from billing.models import Payment, PaymentStatus, PriceVersion
 from billing.services import prices, proofs
-from billing.services.prices import LIST
 from broker.api.all_leases import Named
 from broker.api.offerings import WHAT_IT_IS
 from broker.api.serializers import Whole
@@ -23,20 +22,23 @@ from broker.models import Offering, OfferingState
 from broker.services.leases import openings
 from tenants.api.filters import Filter
 from tenants.api.operators import AllTenants, whole
+from tenants.models import Tenant
 from tenants.services import walls
 
 
 class PriceSeenOut(PriceVersionOut):
-    """A list price, and who set it."""
+    """A price, whose it is where it is one tenant's own, and who set it."""
 
+    tenant = serializers.CharField(source="tenant_id", allow_null=True)
+    tenant_name = serializers.CharField(allow_null=True, default=None)
     created_by = serializers.CharField()
 
     class Meta(PriceVersionOut.Meta):
-        fields = (*PriceVersionOut.Meta.fields, "created_by", "created_at")  # type: ignore[assignment]
+        fields = (*PriceVersionOut.Meta.fields, "tenant", "tenant_name", "created_by", "created_at")  # type: ignore[assignment]
 
 
 class OpsPriceVersions(AllTenants):
-    """List prices in every currency, of drafts too."""
+    """Prices in every currency, of drafts too: the list's, or `own=true`, those that single tenants have."""
 
     serializer_class, rows, visit = PriceSeenOut, PriceVersion, "prices"
     sorts = ("-id", "id")
@@ -44,10 +46,17 @@ class OpsPriceVersions(AllTenants):
         "offering": Filter("offering_id"),
         "currency": Filter("currency"),
         "at": Filter("valid__contains", "moment"),
+        "tenant": Filter("tenant_id"),
     }
+    parameters: ClassVar[frozenset[str]] = frozenset({"own"})
 
     def get_queryset(self) -> QuerySet[PriceVersion]:
-        return PriceVersion.objects.filter(rate_card__name=LIST)
+        whose = Tenant.objects.filter(pk=OuterRef("tenant_id")).values("name")
+        rows = PriceVersion.objects.annotate(tenant_name=Subquery(whose))
+        asked = self.request.query_params
+        if "pk" in self.kwargs:
+            return rows
+        return rows.filter(tenant_id__isnull="tenant" not in asked and asked.get("own") != "true")
 
 
 class PriceFrom(serializers.Serializer[Any]):

@@ -13,26 +13,41 @@ from rest_framework.response import Response
 from billing.api.all_money import PriceSeenOut
 from billing.api.amounts import MoneyOut, exact, hourly, money
 from billing.models import PriceVersion
-from billing.services import gaps, prices, repricing
+from billing.services import gaps, own_prices, prices, repricing
 from billing.services.repricing import Effect, Preview
 from broker.api.serializers import Whole
 from broker.models import Offering
 from tenants.api.fields import Strict
 from tenants.api.operators import AllTenants, whole
 from tenants.api.views import shape
+from tenants.models import Tenant
 from tenants.services import walls
+from tenants.services.refusals import Missing
 
 
 class PriceWanted(Strict):
-    """A price of an hour of one, as a decimal such as `3.79`, and from when on it holds; left out: at once."""
+    """A price of an hour of one, as a decimal such as `3.79`, and from when on it holds; left out: at once.
+
+    With `tenant` it is that tenant's own, in its currency, and comes before the list's until it ends; nought is taken
+    only where `free` says that it is meant.
+    """
 
     per_hour = serializers.CharField(max_length=40)
     currency = serializers.CharField(max_length=3, default=settings.CURRENCY)
     since = serializers.DateTimeField(allow_null=True, default=None)
+    tenant = serializers.CharField(max_length=40, allow_null=True, default=None)
+    until = serializers.DateTimeField(allow_null=True, default=None)
+    free = serializers.BooleanField(default=False)
+
+
+class EndWanted(Strict):
+    """When a tenant's own price ends; left out: at once."""
+
+    at = serializers.DateTimeField(allow_null=True, default=None)
 
 
 class EffectOut(serializers.Serializer[Any]):
-    """One tenant's month at another price; `kept` is of both, for quotes had fixed it."""
+    """One tenant's month at another price; `kept` is of both: quotes had fixed it, or it has a price of its own."""
 
     tenant = serializers.CharField()
     name = serializers.CharField()
@@ -92,6 +107,10 @@ class OpsNextPrices(AllTenants):
         offering, wanted = self.get_object(), shape(PriceWanted, request)
         nano, currency = prices.nano_of(wanted["per_hour"]), wanted["currency"]
         since: datetime = wanted["since"] or self.now
+        if wanted["tenant"]:
+            return self._agree(offering, nano, since, wanted)
+        if wanted["until"] or wanted["free"]:
+            raise ValidationError({"tenant": "Only a tenant's own price ends, or says that it is free."})
         version = prices.standing(offering, currency=currency, nano_per_hour=nano, since=since)
         if version is None:
             version = prices.publish(
@@ -103,6 +122,42 @@ class OpsNextPrices(AllTenants):
                 now=self.now,
             )
         return Response(PriceSeenOut(PriceVersion.objects.get(pk=version.pk)).data)
+
+    def _agree(self, offering: Offering, nano: int, since: datetime, wanted: dict[str, Any]) -> Response:
+        tenant, until = tenant_or_missing(wanted["tenant"]), wanted["until"]
+        with walls.as_staff():
+            version = own_prices.standing(tenant, offering, nano_per_hour=nano, since=since, until=until)
+        if version is None:
+            version = own_prices.agree(
+                tenant=tenant,
+                offering=offering,
+                nano_per_hour=nano,
+                since=since,
+                until=until,
+                free=wanted["free"],
+                actor=self.actor,
+                now=self.now,
+            )
+        version.tenant_name = tenant.name  # type: ignore[attr-defined]  # as the list annotates it
+        return Response(PriceSeenOut(version).data)
+
+
+class OpsEnds(AllTenants):
+    """The end of a tenant's own price."""
+
+    serializer_class, rows, visit = PriceSeenOut, PriceVersion, "prices"
+
+    @extend_schema(
+        request=EndWanted,
+        responses={200: PriceSeenOut},
+        description="Let a tenant's own price end at a moment that is still to come; from then on the list's holds.",
+    )
+    def update(self, request: Request, pk: str) -> Response:
+        """End it."""
+        with walls.as_staff():
+            version = own_prices.find(pk)
+        at = shape(EndWanted, request)["at"] or self.now
+        return Response(PriceSeenOut(own_prices.end(version, at=at, actor=self.actor, now=self.now)).data)
 
 
 class OpsPreviews(AllTenants):
@@ -117,20 +172,25 @@ class OpsPreviews(AllTenants):
         parameters=[
             OpenApiParameter("per_hour", str, description="A decimal such as 3.79; else the present price."),
             OpenApiParameter("currency", str, description="Else the installation's own."),
+            OpenApiParameter("tenant", str, description="As this tenant's own price, in its currency."),
         ],
     )
     def retrieve(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """Charge last month's real use of an offering at this price. Nothing is written."""
         asked = request.query_params
-        if odd := set(asked) - {"per_hour", "currency"}:
+        if odd := set(asked) - {"per_hour", "currency", "tenant"}:
             raise ValidationError({name: "No such parameter here." for name in odd})
         currency, text = asked.get("currency", settings.CURRENCY), asked.get("per_hour", "")
+        tenant = tenant_or_missing(asked["tenant"]) if asked.get("tenant") else None
         with walls.as_staff():
             offering: Offering = self.get_object()
-            known = prices.at(self.now, currency=currency, offerings=[offering.pk]).get(offering.pk)
-            present = known.nano_per_hour if known else 0
+            whose, currency = (tenant.pk, tenant.currency) if tenant else ("", currency)
+            held = prices.at(self.now, currency=currency, offerings=[offering.pk], tenant=whose)
+            present = held[offering.pk].nano_per_hour if offering.pk in held else 0
             nano = prices.nano_of(text) if text else present
-            found = repricing.preview(offering, currency=currency, nano_per_hour=nano, now=self.now)
+            found = repricing.preview(
+                offering, currency=currency, nano_per_hour=nano, now=self.now, tenant=whose or None
+            )
         return Response(_shown(found))
 
 
@@ -144,6 +204,14 @@ class OpsGaps(AllTenants):
         """Return what cannot be charged yet, of all tenants."""
         with walls.as_staff():
             return whole(GapOut(gaps.unpriced(now=self.now), many=True).data)
+
+
+def tenant_or_missing(pk: str) -> Tenant:
+    with walls.as_staff():
+        tenant = Tenant.objects.filter(pk=pk).first()
+    if tenant is None:
+        raise Missing(f"There is no tenant {pk!r}.", fix="Look its id up on one of its leases or invoices.")
+    return tenant
 
 
 def _shown(found: Preview) -> dict[str, Any]:

@@ -42,6 +42,7 @@ class PricedOut(serializers.Serializer[Any]):
     nano_per_hour = serializers.CharField()
     since = serializers.DateTimeField()
     until = serializers.DateTimeField(allow_null=True)
+    own = serializers.BooleanField(required=False)
 
 
 class FactsOfLineOut(serializers.Serializer[Any]):

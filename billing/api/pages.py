@@ -3,10 +3,11 @@
 from types import SimpleNamespace
 from typing import Any
 
-from django.db.models import CharField, IntegerField, QuerySet, Value
+from django.db.models import Case, CharField, IntegerField, QuerySet, Value, When
 from django.db.models.functions import Cast, Concat, LPad
 
 from billing.models import RatedCharge
+from billing.models.charges import ChargeKind
 from tenants.api.pages import CursorPages
 
 SEQ_DIGITS, KEY_DIGITS = 10, 19
@@ -18,8 +19,14 @@ def _digits(column: str, count: int) -> LPad:
 
 
 def with_ids(charges: QuerySet[RatedCharge]) -> QuerySet[RatedCharge]:
-    """Give every charge an id that sorts by lease, step, price and month."""
+    """Give every charge an id that sorts by lease, step, price and month, and tells its parts and kinds apart."""
     dash = Value("-")
+    part = Case(
+        When(part=0, then=Value("")),
+        default=Concat(dash, Cast("part", CharField())),
+        output_field=CharField(),
+    )
+    kind = Case(When(kind=ChargeKind.USAGE, then=Value("")), default=Concat(dash, "kind"))
     return charges.annotate(
         id=Concat(
             "lease_id",
@@ -29,6 +36,8 @@ def with_ids(charges: QuerySet[RatedCharge]) -> QuerySet[RatedCharge]:
             _digits("price_version_id", KEY_DIGITS),
             dash,
             _digits("period_id", KEY_DIGITS),
+            part,
+            kind,
             output_field=CharField(),
         )
     )

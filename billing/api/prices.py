@@ -1,4 +1,4 @@
-"""List prices in the tenant's currency: past, present and announced."""
+"""Prices in the tenant's currency, the list's and its own: past, present and announced."""
 
 from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema
@@ -7,7 +7,6 @@ from rest_framework.mixins import ListModelMixin
 
 from billing.api.amounts import MoneyOut, hourly
 from billing.models import PriceVersion
-from billing.services.prices import LIST
 from tenants.api.filters import Filter
 from tenants.api.views import TenantViewSet
 
@@ -20,14 +19,20 @@ class PriceVersionOut(serializers.ModelSerializer[PriceVersion]):
     per_hour = serializers.SerializerMethodField()
     since = serializers.DateTimeField(source="valid.lower")
     until = serializers.DateTimeField(source="valid.upper", allow_null=True)
+    own = serializers.SerializerMethodField()
 
     class Meta:
         model = PriceVersion
-        fields = ("id", "offering", "per_hour", "since", "until")
+        fields = ("id", "offering", "per_hour", "since", "until", "own")
 
     @extend_schema(responses=MoneyOut)
     def get_per_hour(self, version: PriceVersion) -> dict[str, str]:
         return hourly(version.nano_per_hour, version.currency)
+
+    @extend_schema(responses=serializers.BooleanField())
+    def get_own(self, version: PriceVersion) -> bool:
+        """Tell whether it is the tenant's own, which comes before the list's as long as it holds."""
+        return version.tenant_id is not None
 
 
 class PriceVersions(ListModelMixin, TenantViewSet):
@@ -39,6 +44,5 @@ class PriceVersions(ListModelMixin, TenantViewSet):
     actions_needed = {"list": "offerings.read"}
 
     def get_queryset(self) -> QuerySet[PriceVersion]:
-        return PriceVersion.objects.filter(
-            rate_card__name=LIST, currency=self.request.tenant.currency
-        ).exclude(offering__state="draft")
+        known = PriceVersion.objects.paid_by(self.request.tenant.pk)
+        return known.filter(currency=self.request.tenant.currency).exclude(offering__state="draft")

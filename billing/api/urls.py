@@ -8,7 +8,7 @@ from billing.api.all_grants import OpsGrants
 from billing.api.all_invoices import OpsCreditNotes, OpsInvoices
 from billing.api.all_ledger import OpsLedgerTransfers, OpsTrialBalance
 from billing.api.all_money import OpsOfferings, OpsPayments, OpsPriceVersions, OpsProofs
-from billing.api.all_prices import OpsGaps, OpsNextPrices, OpsPreviews
+from billing.api.all_prices import OpsEnds, OpsGaps, OpsNextPrices, OpsPreviews
 from billing.api.balance import Balances
 from billing.api.budgets import Budgets, Holds
 from billing.api.credit_notes import CreditNotes
@@ -55,6 +55,11 @@ urlpatterns = [
         "ops/offerings/<str:pk>/preview",
         OpsPreviews.as_view({"get": "retrieve"}),
         name="api-ops-offering-preview",
+    ),
+    path(
+        "ops/price-versions/<str:pk>/end",
+        OpsEnds.as_view({"put": "update"}),
+        name="api-ops-price-version-end",
     ),
     path("ops/price-gaps", OpsGaps.as_view({"get": "list"}), name="api-ops-price-gap-list"),
     path("ops/proofs", OpsProofs.as_view({"get": "list"}), name="api-ops-proof-list"),

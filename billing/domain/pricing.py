@@ -1,6 +1,36 @@
-"""What a price asks for: flat prices, as exact integers."""
+"""What a price asks for: flat prices, as exact integers; and which price holds when."""
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from typing import TypeVar
 
 from billing.domain.money import EXACT_PER_UNIT, exponent_of, to_minor, to_minor_up
+
+T = TypeVar("T")
+Held = tuple[datetime, datetime | None, T]  # something in force from a moment until another, or for good
+
+
+def beside(listed: Iterable[Held[T]], own: Iterable[Held[T]]) -> list[Held[T]]:
+    """Return what holds when: one's own wherever there is any, and the list's in all that is left beside; in order."""
+    own = sorted(own, key=_since)
+    found = [*own, *(piece for one in listed for piece in _left(one, own))]
+    return sorted(found, key=_since)
+
+
+def _left(one: Held[T], own: Iterable[Held[T]]) -> Iterator[Held[T]]:
+    start, end, what = one
+    for since, until, _ in own:
+        if start < since and (end is None or start < end):
+            yield start, since if end is None else min(since, end), what
+        if until is None:
+            return
+        start = max(start, until)
+    if end is None or start < end:
+        yield start, end, what
+
+
+def _since(one: Held[T]) -> datetime:
+    return one[0]
 
 
 def burn(nano_per_hour: int, quantity: int) -> int:

@@ -10,7 +10,7 @@ from datetime import datetime
 from itertools import pairwise
 
 from billing.domain.periods import Period
-from billing.domain.pricing import cost
+from billing.domain.pricing import beside, cost
 from broker.domain.lifecycle import BILLABLE
 from broker.domain.states import LeaseState, PriceClass
 
@@ -38,6 +38,7 @@ class Price:
     start: datetime
     end: datetime | None
     nano_per_hour: int
+    own: bool = False  # the tenant's own, which comes before the list's
 
     def valid(self, until: datetime) -> Period | None:
         """Return when it applies, looking no further than `until`."""
@@ -120,7 +121,7 @@ def rate(
     unrated: list[Unrated] = []
     for segment in segments(steps):
         opened = segment.opened
-        known = offered[opened.offering, opened.price_class]
+        known = _course(offered[opened.offering, opened.price_class])
         if (kept := promised.get(opened.lease)) and kept.offering == opened.offering:
             known = [replace(kept, start=opened.at, end=None)]
         found = list(_charges(segment, known, periods))
@@ -133,6 +134,15 @@ def rate(
             unrated.append(Unrated(opened.lease, opened.seq, missing))
         charges += found
     return Rated(tuple(sorted(charges, key=_key)), tuple(unrated))
+
+
+def _course(prices: list[Price]) -> list[Price]:
+    """Cut the list's prices by those that are the tenant's own, where there are any."""
+    own = [(price.start, price.end, price) for price in prices if price.own]
+    if not own:
+        return prices
+    listed = [(price.start, price.end, price) for price in prices if not price.own]
+    return [replace(price, start=start, end=end) for start, end, price in beside(listed, own)]
 
 
 def _charges(segment: Segment, prices: list[Price], periods: dict[str, Period]) -> Iterator[Charge]:

@@ -31,29 +31,43 @@ class RatingMark(TenantOwned):
         return f"{self.tenant_id} up to {self.xid}"
 
 
+class ChargeKind(models.TextChoices):
+    USAGE = "usage"  # seconds that were used
+    ADJUST = "adjust"  # the same seconds given back, all of them less than nought
+
+
 class RatedCharge(models.Model):
     """Its key is what it stands for, so that nothing is rated twice (billing.md D3)."""
 
-    pk = models.CompositePrimaryKey("lease_id", "seq", "price_version_id", "period_id", "meter")
+    pk = models.CompositePrimaryKey(
+        "lease_id", "seq", "price_version_id", "period_id", "meter", "kind", "part"
+    )
     lease_id = models.CharField(max_length=ID)
     seq = models.PositiveIntegerField()  # the Transition that opened the segment
     price_version_id = models.BigIntegerField()
     period_id = models.BigIntegerField()  # the month its seconds fell into
     billed_period_id = models.BigIntegerField()  # the month whose invoice carries them; later for late news
     meter = models.CharField(max_length=20, default="slice_seconds")
+    kind = models.CharField(max_length=8, choices=ChargeKind, default=ChargeKind.USAGE, db_default="usage")
+    # The list's price holds before a price of the tenant's own and after it again: 0, 1 and so on.
+    part = models.PositiveSmallIntegerField(default=0, db_default=0)
     tenant_id = models.CharField(max_length=ID)
     project_id = models.CharField(max_length=ID)
     offering_id = models.CharField(max_length=ID)
     s = models.DateTimeField()
     e = models.DateTimeField()
-    unit_seconds = models.BigIntegerField()  # seconds × quantity
+    unit_seconds = models.BigIntegerField()  # seconds × quantity; of an adjustment, less than nought
     exact_num = models.DecimalField(max_digits=38, decimal_places=0)  # over 3600·10⁹
     run_id = models.BigIntegerField()
     recorded_at = models.DateTimeField(db_default=Now())
 
     class Meta:
         constraints = [
-            models.CheckConstraint(condition=Q(unit_seconds__gt=0), name="charge_has_seconds"),
+            models.CheckConstraint(
+                condition=Q(kind="usage", unit_seconds__gt=0)
+                | Q(kind="adjust", unit_seconds__lt=0, exact_num__lte=0),
+                name="charge_has_seconds",
+            ),
             models.CheckConstraint(condition=Q(e__gt=models.F("s")), name="charge_ends_after_it_began"),
         ]
         indexes = [

@@ -1,21 +1,43 @@
 """Rates with validity. A version that has begun is never edited, only closed."""
 
+from typing import Self
+
 from django.contrib.postgres.constraints import ExclusionConstraint
 from django.contrib.postgres.fields import DateTimeRangeField, RangeOperators
 from django.db import models
 from django.db.models import F, Q
 
+from billing.models.keys import ID_LENGTH
 from broker.models import Offering
 
 
 class RateCard(models.Model):
-    name = models.CharField(max_length=60, unique=True)
+    """The list, which everybody pays by, or the prices of one tenant, which come before it."""
+
+    name = models.CharField(max_length=60)
+    tenant_id = models.CharField(max_length=ID_LENGTH, null=True)  # None: everybody's
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["tenant_id", "name"], nulls_distinct=False, name="rate_card_once")
+        ]
 
     def __str__(self) -> str:
         return self.name
 
 
+class PriceVersionQuerySet(models.QuerySet["PriceVersion"]):
+    def listed(self) -> Self:
+        """Everybody's: the list."""
+        return self.filter(tenant_id=None)
+
+    def paid_by(self, tenant_id: str) -> Self:
+        """What a tenant may pay by: the list and, where it has one, its own price, which comes before it."""
+        return self.filter(Q(tenant_id=None) | Q(tenant_id=tenant_id))
+
+
 class PriceVersion(models.Model):
+    tenant_id = models.CharField(max_length=ID_LENGTH, null=True)  # its card's
     rate_card = models.ForeignKey(RateCard, on_delete=models.PROTECT, related_name="versions")
     offering = models.ForeignKey(Offering, on_delete=models.PROTECT, related_name="price_versions")
     currency = models.CharField(max_length=3)
@@ -23,6 +45,8 @@ class PriceVersion(models.Model):
     nano_per_hour = models.BigIntegerField()  # 10⁻⁹ currency units an hour, for one
     created_by = models.CharField(max_length=254, blank=True, default="")
     created_at = models.DateTimeField()
+
+    objects = PriceVersionQuerySet.as_manager()
 
     class Meta:
         constraints = [

@@ -1,5 +1,6 @@
 """What one lease cost, stretch by stretch: its transitions against the prices that were valid then."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -9,7 +10,7 @@ from billing.domain.money import exponent_of, to_minor
 from billing.domain.periods import Period
 from billing.domain.pricing import cost
 from billing.models import PriceVersion
-from billing.services.prices import LIST, Price, priced
+from billing.services.prices import Price, in_force, priced
 from broker.domain.lifecycle import BILLABLE
 from broker.domain.states import LeaseState
 from broker.models import Transition
@@ -53,7 +54,7 @@ class Stretch:
 
 
 def stretches(
-    steps: Iterable[Transition], *, currency: str, now: datetime, promised: Price | None = None
+    steps: Iterable[Transition], *, tenant: str, currency: str, now: datetime, promised: Price | None = None
 ) -> list[Stretch]:
     """Return the life of one lease as stretches, the present one open until `now`; one query.
 
@@ -64,7 +65,7 @@ def stretches(
     ends = [later.at for _, later in pairwise(life)]
     if life and LeaseState(life[-1].after) not in (LeaseState.RELEASED, LeaseState.FAILED):
         ends.append(max(until, life[-1].at))
-    prices = _prices(life, currency, promised) if life else []
+    prices = _prices(life, tenant, currency, promised) if life else []
     found: list[Stretch] = []
     for i, (step, end) in enumerate(zip(life, ends, strict=False)):
         if step.at < end:
@@ -72,11 +73,14 @@ def stretches(
     return found
 
 
-def _prices(life: list[Transition], currency: str, promised: Price | None) -> list[Price]:
+def _prices(life: list[Transition], tenant: str, currency: str, promised: Price | None) -> list[Price]:
     always = [replace(promised, since=life[0].at, until=None)] if promised else []
     offerings = {step.offering_id for step in life} - {price.offering for price in always}
-    rows = PriceVersion.objects.filter(rate_card__name=LIST, currency=currency, offering__in=offerings)
-    return [*always, *(priced(row) for row in rows.order_by("valid"))]
+    rows = PriceVersion.objects.paid_by(tenant).filter(currency=currency, offering__in=offerings)
+    known = defaultdict[str, list[Price]](list)
+    for row in rows:
+        known[row.offering_id].append(priced(row))
+    return [*always, *(price for some in known.values() for price in in_force(some))]
 
 
 def _priced(

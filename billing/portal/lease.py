@@ -51,7 +51,11 @@ def lease(request: PageRequest, pk: str) -> HttpResponse:
         "dots": timeline.dots(row, steps, now=request.now),
         "transitions": [Passed.of(step) for step in reversed(steps)],
         "stretches": costs.stretches(
-            steps, currency=request.tenant.currency, now=row.charged_until, promised=row.promised
+            steps,
+            tenant=request.tenant.pk,
+            currency=request.tenant.currency,
+            now=row.charged_until,
+            promised=row.promised,
         ),
         "most": at_most(row, row.lease.max_duration_s),
         "left_s": max(row.lease.max_duration_s - row.lease.spent_s, 0),

@@ -184,7 +184,9 @@ def loaded(leases: LeaseQuerySet) -> LeaseQuerySet:
 def rows(leases: Iterable[Lease], *, currency: str, now: datetime) -> list[Row]:
     """Turn loaded leases into rows: three queries more, four where one cites a quote, whatever their number."""
     listed = list(leases)
-    price = prices.at(now, currency=currency, offerings={lease.offering_id for lease in listed})
+    offerings = {lease.offering_id for lease in listed}
+    tenant = listed[0].tenant_id if listed else ""
+    price = prices.at(now, currency=currency, offerings=offerings, tenant=tenant)
     promised = prices.promised(listed)
     ran = [lease.pk for lease in listed if lease.ever_active]
     cost = spend.costs(ran, now=now) if ran else {}

@@ -106,7 +106,7 @@ class Item:
 def sold(request: PageRequest) -> list[Sold]:
     """Return every published offering; five queries however many there are."""
     offerings = list(Offering.objects.published().select_related("gpu_model"))
-    price = prices.at(request.now, currency=request.tenant.currency)
+    price = prices.at(request.now, currency=request.tenant.currency, tenant=request.tenant.pk)
     free = openings.count(offerings, now=request.now)
     return [Sold(o, price.get(o.pk), free[o.pk]) for o in offerings]
 

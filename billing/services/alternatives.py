@@ -31,7 +31,9 @@ def instead(lease: Lease, *, currency: str, cost: int, now: datetime) -> tuple[A
     others = [
         o for o in Offering.objects.published().filter(region=asked.region).order_by("pk") if o != asked
     ]
-    known = prices.at(now, currency=currency, offerings=[o.pk for o in (*others, asked)])
+    known = prices.at(
+        now, currency=currency, offerings=[o.pk for o in (*others, asked)], tenant=lease.tenant_id
+    )
     home = mounting.home_of(lease.volume_id)
     free = openings.count((o for o in others if o.pk in known), now=now, cluster=home)
     buyable = [o for o in others if free.get(o.pk, 0) >= lease.quantity]

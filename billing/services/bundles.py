@@ -24,7 +24,8 @@ from billing.services.statements import statement
 from tenants.services.refusals import Refused
 from tenants.services.walls import as_tenant
 
-FORMAT, UNTAXED, TAXED = "gpubroker-invoice", 1, 2
+FORMAT = "gpubroker-invoice"
+UNTAXED, TAXED, TERMS = 1, 2, 3  # the oldest that can say it: what is final has the same bytes for ever
 AT_ONCE = 1000  # leases in one statement
 TRIES = 3
 
@@ -45,9 +46,9 @@ class Bundle:
     months: list[dict[str, Any]]
     prices: list[dict[str, Any]]
     lines: list[dict[str, Any]]
-    taxes: (
-        list[dict[str, Any]] | None
-    )  # None where nothing is said of tax, as in every bundle of older releases
+    # None where nothing is said of tax, as in every bundle of older releases.
+    taxes: list[dict[str, Any]] | None
+    terms: bool  # whether prices are told with more than what they cost
     leases: list[tuple[str, int]]  # by id, each with the last of its stretches that is charged here
     late: dict[str, list[Part]]
 
@@ -70,7 +71,7 @@ class Bundle:
         return bytes(held)
 
     def _body(self) -> Iterator[str]:
-        version = UNTAXED if self.taxes is None else TAXED
+        version = TERMS if self.terms else UNTAXED if self.taxes is None else TAXED
         yield f'{{"format":"{FORMAT}","version":{version},\n"invoice":{_json(self.head)},\n'
         sections = [("months", self.months), ("prices", self.prices), ("lines", self.lines)]
         if self.taxes is not None:
@@ -168,8 +169,10 @@ def _gathered(invoice: Invoice, lines: list[InvoiceLine], charged: Charged) -> B
     labels = {month.pk: month.label for month in months}
     end = max(month.span.upper for month in months)
     priced = {line.price_version_id for line in lines} | charged.promised
-    versions = PriceVersion.objects.filter(pk__in=priced).order_by("pk")
-    told = {"tax": invoice.tax, "treatment": invoice.treatment} if invoice.treatment else {}
+    versions = list(PriceVersion.objects.filter(pk__in=priced).order_by("pk"))
+    terms = any(version.tenant_id for version in versions)
+    taxed = bool(invoice.treatment) or terms
+    told = {"tax": invoice.tax, "treatment": invoice.treatment} if taxed else {}
     return Bundle(
         tenant_id=invoice.tenant_id,
         head={
@@ -183,9 +186,10 @@ def _gathered(invoice: Invoice, lines: list[InvoiceLine], charged: Charged) -> B
             **told,
         },
         months=[_month(month) for month in months],
-        prices=[_price(version, end) for version in versions],
-        lines=[_line(line, taxed=bool(told)) for line in lines],
-        taxes=_taxes(invoice) if told else None,
+        prices=[_price(version, end, terms=terms) for version in versions],
+        lines=[_line(line, told, by=invoice.treatment) for line in lines],
+        taxes=_taxes(invoice) if taxed else None,
+        terms=terms,
         leases=sorted(charged.last.items()),
         late={
             lease: [{"seq": seq, "month": labels[period]} for seq, period in sorted(parts)]
@@ -220,7 +224,7 @@ def _begins(border: datetime, zone: str) -> bool:
     return month_of(zone, border.astimezone(UTC)).start == border
 
 
-def _price(version: PriceVersion, end: datetime) -> dict[str, Any]:
+def _price(version: PriceVersion, end: datetime, *, terms: bool) -> dict[str, Any]:
     """Tell a price; when it ends beyond these months is left out, for it may be decided later."""
     until = version.valid.upper
     return {
@@ -229,6 +233,7 @@ def _price(version: PriceVersion, end: datetime) -> dict[str, Any]:
         "nano_per_hour": str(version.nano_per_hour),
         "since": _moment(version.valid.lower),
         "until": _moment(until) if until and until < end else None,
+        **({"own": version.tenant_id is not None} if terms else {}),
     }
 
 
@@ -248,7 +253,9 @@ def _promise(quote: Quote) -> dict[str, Any]:
     }
 
 
-def _line(line: InvoiceLine, *, taxed: bool) -> dict[str, Any]:
+def _line(line: InvoiceLine, told: dict[str, Any], *, by: str) -> dict[str, Any]:
+    """Tell a line; of a category of tax only where the invoice says by which rule it is taxed."""
+    taxed = {"tax_category": line.tax_category if by else "", "tax": line.tax_minor}
     return {
         "n": line.n,
         "project": line.project_id,
@@ -258,7 +265,7 @@ def _line(line: InvoiceLine, *, taxed: bool) -> dict[str, Any]:
         "unit_seconds": line.unit_seconds,
         "exact": str(int(line.exact_num)),
         "minor": line.minor,
-        **({"tax_category": line.tax_category, "tax": line.tax_minor} if taxed else {}),
+        **(taxed if told else {}),
     }
 
 

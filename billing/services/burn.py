@@ -5,15 +5,17 @@ from datetime import datetime
 from typing import Any
 
 from billing.services import citing
-from billing.services.prices import LIST, NoPrice
+from billing.services.prices import NoPrice
 from broker.models import Lease
 from broker.services import quotas
 from ports import database
 from tenants.models import QuotaKind
 
-LISTED = """(SELECT v.nano_per_hour FROM billing_priceversion v JOIN billing_ratecard card ON card.id = v.rate_card_id
-         WHERE card.name = %(card)s AND v.offering_id = %(offering)s AND v.currency = t.currency
-           AND v.valid @> %(now)s::timestamptz)"""
+# The tenant's own price, where it has one, before the list's.
+LISTED = """(SELECT v.nano_per_hour FROM billing_priceversion v
+         WHERE (v.tenant_id IS NULL OR v.tenant_id = t.id) AND v.offering_id = %(offering)s
+           AND v.currency = t.currency AND v.valid @> %(now)s::timestamptz
+         ORDER BY v.tenant_id NULLS LAST LIMIT 1)"""
 PROMISED = """coalesce((SELECT q.nano_per_hour FROM billing_quote q
          WHERE q.lease_id = %(lease)s AND q.offering_id = %(offering)s AND q.currency = t.currency), """
 # One question on the request path: the price, and whether anybody on the path limits the burn at all.
@@ -33,7 +35,6 @@ def gate(lease: Lease, *, now: datetime) -> Callable[[], None]:
     """
     cited = citing.cite(lease, now=now) if lease.cites and not lease.quote_id else None
     asked: dict[str, Any] = {
-        "card": LIST,
         "offering": lease.offering_id,
         "now": now,
         "path": lease.project.path,

@@ -5,15 +5,14 @@ from typing import Any
 
 from django.db import connection
 
-from billing.services.prices import LIST
-
 PRICED = """
   FROM broker_lease l JOIN tenants_tenant tn ON tn.id = l.tenant_id
-  JOIN billing_ratecard c ON c.name = %(card)s
   LEFT JOIN billing_quote q ON q.lease_id = l.id AND q.offering_id = l.offering_id
-  LEFT JOIN billing_priceversion p ON p.rate_card_id = c.id AND p.offering_id = l.offering_id
+  LEFT JOIN billing_priceversion own ON own.tenant_id = l.tenant_id AND own.offering_id = l.offering_id
+   AND own.currency = tn.currency AND own.valid @> %(now)s::timestamptz
+  LEFT JOIN billing_priceversion p ON p.tenant_id IS NULL AND p.offering_id = l.offering_id
    AND p.currency = tn.currency AND p.valid @> %(now)s::timestamptz
- CROSS JOIN LATERAL (SELECT coalesce(q.nano_per_hour, p.nano_per_hour) AS nano) price
+ CROSS JOIN LATERAL (SELECT coalesce(q.nano_per_hour, own.nano_per_hour, p.nano_per_hour) AS nano) price
  WHERE l.state = 'active' AND nano IS NOT NULL
 """
 NOW = f"SELECT tn.currency, sum(l.quantity * nano)::bigint {PRICED} GROUP BY 1"
@@ -37,20 +36,25 @@ WITH span AS (
   SELECT lease_id, tenant_id, offering_id, quantity, prev_at, at FROM broker_transition
    WHERE before = 'active' AND at > %(oldest)s::timestamptz
 ), price AS MATERIALIZED (
-  SELECT p.offering_id, p.currency, p.valid, p.nano_per_hour
-    FROM billing_priceversion p JOIN billing_ratecard c ON c.id = p.rate_card_id
-   WHERE c.name = %(card)s AND p.valid && tstzrange(%(oldest)s::timestamptz, %(newest)s::timestamptz)
+  SELECT p.offering_id, p.currency, p.valid, p.nano_per_hour, 0::bigint AS card FROM billing_priceversion p
+   WHERE p.tenant_id IS NULL AND p.valid && tstzrange(%(oldest)s::timestamptz, %(newest)s::timestamptz)
+   UNION ALL
+  SELECT offering_id, currency, valid, nano_per_hour, card_id FROM billing_tenantprice WHERE card_id IS NOT NULL
+), own AS MATERIALIZED (
+  SELECT DISTINCT tenant_id, offering_id, currency, rate_card_id AS card
+    FROM billing_priceversion WHERE tenant_id IS NOT NULL
 ), stretch AS (
   SELECT n, tn.currency, active.offering_id, active.quantity, greatest(since, first) AS s, least(until, last) AS e,
-         q.nano_per_hour AS promised
+         q.nano_per_hour AS promised, coalesce(own.card, 0) AS card
     FROM active JOIN span ON since < last AND until > first JOIN tenants_tenant tn ON tn.id = active.tenant_id
     LEFT JOIN billing_quote q ON q.lease_id = active.lease_id AND q.offering_id = active.offering_id
+    LEFT JOIN own ON own.tenant_id = tn.id AND own.offering_id = active.offering_id AND own.currency = tn.currency
 ), priced AS (
   SELECT n, currency, quantity, s, e, promised AS nano FROM stretch WHERE promised IS NOT NULL
    UNION ALL
   SELECT n, stretch.currency, quantity, greatest(s, lower(p.valid)), least(e, upper(p.valid)), p.nano_per_hour
     FROM stretch JOIN price p ON p.offering_id = stretch.offering_id AND p.currency = stretch.currency
-     AND p.valid && tstzrange(s, e)
+     AND p.card = stretch.card AND p.valid && tstzrange(s, e)
    WHERE promised IS NULL)
 SELECT n, currency, sum(extract(epoch FROM e - s)::numeric(38) * quantity * nano)::numeric(38)
   FROM priced GROUP BY 1, 2
@@ -79,5 +83,5 @@ def over(*spans: tuple[datetime, datetime]) -> list[dict[str, int]]:
 
 def _rows(sql: str, **asked: Any) -> list[tuple[Any, ...]]:
     with connection.cursor() as cursor:
-        cursor.execute(sql, {"card": LIST, **asked})
+        cursor.execute(sql, asked)
         return list(cursor.fetchall())

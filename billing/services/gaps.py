@@ -5,7 +5,6 @@ from datetime import datetime
 
 from django.db import connection
 
-from billing.services.prices import LIST
 from billing.services.statements import statement
 
 
@@ -28,5 +27,5 @@ class Unpriced:
 def unpriced(*, now: datetime) -> list[Unpriced]:
     """Return what cannot be charged, of all tenants, in one query. Must run as staff."""
     with connection.cursor() as cursor:
-        cursor.execute(statement("unpriced"), {"card": LIST, "now": now})
+        cursor.execute(statement("unpriced"), {"now": now})
         return [Unpriced(*row) for row in cursor.fetchall()]

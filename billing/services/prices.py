@@ -1,14 +1,16 @@
 """List prices: a version is added, never edited; one that runs is closed where the next begins."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal, InvalidOperation
 
 from django.db import transaction
 from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
+from django.db.models import F
 
 from billing.domain.money import EXPONENTS
+from billing.domain.pricing import beside
 from billing.models import BillingPeriod, PriceVersion, Quote, RateCard, RatedCharge
 from billing.services import turns
 from broker.models import Lease, Offering
@@ -44,11 +46,12 @@ class Price:
     nano_per_hour: int
     since: datetime
     until: datetime | None
+    own: bool = False  # of the tenant's own card, not the list's
 
 
 def list_card() -> RateCard:
-    """Return the one rate card that every tenant pays by."""
-    return RateCard.objects.get_or_create(name=LIST)[0]
+    """Return the one rate card that every tenant pays by, where it has no price of its own."""
+    return RateCard.objects.get_or_create(name=LIST, tenant_id=None)[0]
 
 
 @transaction.atomic
@@ -69,7 +72,7 @@ def publish(
     running = versions.filter(valid__contains=since).first()
     following = versions.filter(valid__startswith__gt=since).order_by("valid").first()
     if running:
-        if since < now or running.valid.lower == since or _charged(running, beyond=since):
+        if since < now or running.valid.lower == since or charged(running, beyond=since):
             raise PriceFixed(
                 f"{offering.label} already has a price in {currency} at {since.isoformat()},"
                 " and it may have been charged or promised.",
@@ -106,7 +109,7 @@ def standing(
 ) -> PriceVersion | None:
     """Return the version that says just this, or None: who repeats what was done is told that it is."""
     return PriceVersion.objects.filter(
-        rate_card__name=LIST,
+        tenant_id=None,
         offering=offering,
         currency=currency,
         nano_per_hour=nano_per_hour,
@@ -133,12 +136,32 @@ def nano_of(text: str) -> int:
     return int(nano)
 
 
-def at(moment: datetime, *, currency: str, offerings: Iterable[str] | None = None) -> dict[str, Price]:
-    """Return the price of every offering, or of those named, at a moment, in one query."""
-    rows = PriceVersion.objects.filter(rate_card__name=LIST, currency=currency, valid__contains=moment)
+def at(
+    moment: datetime, *, currency: str, offerings: Iterable[str] | None = None, tenant: str = ""
+) -> dict[str, Price]:
+    """Return the price of every offering, or of those named, at a moment, in one query.
+
+    It is the list's; where a `tenant` is named, its own comes before.
+    """
+    rows = PriceVersion.objects.paid_by(tenant).filter(currency=currency, valid__contains=moment)
     if offerings is not None:
         rows = rows.filter(offering__in=list(offerings))
-    return {row.offering_id: priced(row) for row in rows}
+    own_last = rows.order_by(F("tenant_id").asc(nulls_first=True))
+    return {row.offering_id: priced(row) for row in own_last}
+
+
+def course(offering: str, *, currency: str, tenant: str) -> list[tuple[datetime, int]]:
+    """Return what an offering costs a tenant an hour from each moment on, in order: its own before the list's."""
+    rows = PriceVersion.objects.paid_by(tenant).filter(offering=offering, currency=currency)
+    return [(price.since, price.nano_per_hour) for price in in_force(priced(row) for row in rows)]
+
+
+def in_force(known: Iterable[Price]) -> list[Price]:
+    """Cut the list's prices of one offering by a tenant's own, in order of time; each is as long as it is charged."""
+    known = list(known)
+    listed = [(price.since, price.until, price) for price in known if not price.own]
+    own = [(price.since, price.until, price) for price in known if price.own]
+    return [replace(price, since=since, until=until) for since, until, price in beside(listed, own)]
 
 
 def promised(leases: Iterable[Lease]) -> dict[str, Price]:
@@ -153,8 +176,8 @@ def promised(leases: Iterable[Lease]) -> dict[str, Price]:
 
 
 def upcoming(moment: datetime, *, currency: str, offerings: Iterable[str] | None = None) -> dict[str, Price]:
-    """Return the first price of every offering, or of those named, that begins after a moment; one query."""
-    rows = PriceVersion.objects.filter(rate_card__name=LIST, currency=currency, valid__startswith__gt=moment)
+    """Return the first price on the list of every offering, or of those named, after a moment; one query."""
+    rows = PriceVersion.objects.listed().filter(currency=currency, valid__startswith__gt=moment)
     if offerings is not None:
         rows = rows.filter(offering__in=list(offerings))
     return {row.offering_id: priced(row) for row in rows.order_by("-valid")}
@@ -180,6 +203,7 @@ def priced(row: PriceVersion) -> Price:
         nano_per_hour=row.nano_per_hour,
         since=row.valid.lower,
         until=row.valid.upper,
+        own=row.tenant_id is not None,
     )
 
 
@@ -189,7 +213,7 @@ def unpriced(*, currency: str, moment: datetime) -> list[Offering]:
     return [offering for offering in Offering.objects.published().order_by("pk") if offering.pk not in known]
 
 
-def _charged(version: PriceVersion, *, beyond: datetime) -> bool:
+def charged(version: PriceVersion, *, beyond: datetime) -> bool:
     """Tell whether the list charged anybody this price for a second after that moment; what a quote promised stays."""
     with as_sweep():
         months = BillingPeriod.objects.filter(span__endswith__gt=beyond).values("pk")

@@ -66,7 +66,8 @@ def quote(wanted: Wanted, *, project: Project, actor: Actor, now: datetime) -> A
     lease = build(wanted, project=project, actor=actor, now=now)
     offering, currency = lease.offering, project.tenant.currency
     rooms = quotas.room([project], now=now)[project.pk]
-    price = prices.at(now, currency=currency, offerings=[offering.pk]).get(offering.pk)
+    found = prices.at(now, currency=currency, offerings=[offering.pk], tenant=project.tenant_id)
+    price = found.get(offering.pk)
     refusal = _judged(lease, now)
     home = mounting.home_of(lease.volume_id)
     seating = openings.preview(

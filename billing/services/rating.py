@@ -136,7 +136,7 @@ def rate_tenant(tenant: Tenant, *, now: datetime) -> Outcome:
         try:
             return _charge(news, run=_run(now), card=card, whole=False)
         except Uncovered:
-            raise PriceGap(_gaps(news, card=card, whole=False)) from None
+            raise PriceGap(_gaps(news, whole=False)) from None
 
 
 def _charge_each(news: list[News], *, run: int, card: int, whole: bool) -> Outcome:
@@ -161,7 +161,7 @@ def _charge_all_but_gaps(news: list[News], *, run: int, card: int, whole: bool) 
             return _charge(news, run=run, card=card, whole=whole)
     except Uncovered:
         with as_sweep():
-            gaps = _gaps(news, card=card, whole=whole)
+            gaps = _gaps(news, whole=whole)
             held = {gap.tenant for gap in gaps}
             rest = [one for one in news if one.tenant not in held]
             outcome = _charge(rest, run=run, card=card, whole=whole) if rest else Outcome()
@@ -214,9 +214,9 @@ def _charge(news: list[News], *, run: int, card: int, whole: bool) -> Outcome:
     return Outcome(written, used, tuple(one.tenant for one in news))
 
 
-def _gaps(news: list[News], *, card: int, whole: bool) -> tuple[Gap, ...]:
+def _gaps(news: list[News], *, whole: bool) -> tuple[Gap, ...]:
     with _planned(BY_INDEX) as cursor:
-        asked = {"tenants": [one.tenant for one in news], "card": card, "whole": whole}
+        asked = {"tenants": [one.tenant for one in news], "whole": whole}
         cursor.execute(statement("gaps"), asked)
         return tuple(Gap(*row) for row in cursor.fetchall())
 

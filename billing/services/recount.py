@@ -55,8 +55,8 @@ def recount(
     `quotes` are those that they cite.
     """
     own = PriceVersion.objects.get(pk=line.price_version_id)
-    versions = PriceVersion.objects.filter(
-        rate_card=own.rate_card_id, currency=own.currency, offering=own.offering_id
+    versions = PriceVersion.objects.paid_by(line.tenant_id).filter(
+        currency=own.currency, offering=own.offering_id
     )
     rated = oracle.rate(
         [_step(step) for life in steps.values() for step in life],
@@ -99,6 +99,7 @@ def _price(row: PriceVersion) -> oracle.Price:
         start=row.valid.lower.astimezone(UTC),
         end=row.valid.upper.astimezone(UTC) if row.valid.upper else None,
         nano_per_hour=row.nano_per_hour,
+        own=row.tenant_id is not None,
     )
 
 

@@ -25,7 +25,9 @@ class Effect:
     unit_seconds: int
     was: int  # over 3600·10⁹
     would_be: int
-    kept: int = 0  # of both: what a quote had fixed, which no new price changes
+    kept: int = (
+        0  # of both, for no price on the list changes it: what quotes had fixed, and prices of its own
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +61,13 @@ class Preview:
         return to_minor(exact, exponent_of(self.currency))
 
 
-def preview(offering: Offering, *, currency: str, nano_per_hour: int, now: datetime) -> Preview:
-    """Charge the last whole month (UTC) of an offering at another price, or raise Invalid. Must run as staff."""
+def preview(
+    offering: Offering, *, currency: str, nano_per_hour: int, now: datetime, tenant: str | None = None
+) -> Preview:
+    """Charge the last whole month (UTC) of an offering at another price, or raise Invalid. Must run as staff.
+
+    It is the list's price, or one `tenant`'s own.
+    """
     prices.check(currency, nano_per_hour)
     this = month_of("UTC", now.astimezone(UTC))
     month = month_of("UTC", this.start - timedelta(days=1))
@@ -69,6 +76,7 @@ def preview(offering: Offering, *, currency: str, nano_per_hour: int, now: datet
         "currency": currency,
         "first": month.start,
         "last": month.end,
+        "tenant": tenant,
     }
     with connection.cursor() as cursor:
         cursor.execute(statement("preview"), asked)

@@ -14,7 +14,6 @@ from django.db import connection
 
 from billing.domain.money import EXACT_PER_UNIT, exponent_of, to_minor
 from billing.domain.periods import midnight
-from billing.services.prices import LIST
 from billing.services.statements import statement
 from tenants.models import Tenant
 
@@ -52,10 +51,9 @@ SELECT d.number, m.project_id, m.offering_id, m.version,
 BURNING = """
 SELECT coalesce(sum(l.quantity * coalesce(q.nano_per_hour, v.nano_per_hour)), 0)::bigint
   FROM broker_lease l
-  JOIN billing_ratecard card ON card.name = %(card)s
   LEFT JOIN billing_quote q ON q.lease_id = l.id AND q.offering_id = l.offering_id
-  LEFT JOIN billing_priceversion v
-    ON v.rate_card_id = card.id AND v.offering_id = l.offering_id AND v.currency = %(currency)s
+  LEFT JOIN billing_tenantprice v
+    ON v.tenant_id = l.tenant_id AND v.offering_id = l.offering_id AND v.currency = %(currency)s
    AND v.valid @> %(now)s::timestamptz
  WHERE l.state = 'active' AND l.tenant_id = %(tenant)s
    AND (%(projects)s::text[] IS NULL OR l.project_id = ANY(%(projects)s::text[]))
@@ -132,7 +130,6 @@ def lines(
 def burning(projects: Iterable[str] | None, tenant: Tenant, *, now: datetime) -> int:
     """Return what is active now costs per hour, in 10⁻⁹ currency units."""
     asked: dict[str, Any] = {
-        "card": LIST,
         "currency": tenant.currency,
         "now": now,
         "tenant": tenant.pk,
@@ -198,7 +195,6 @@ def _ask(
     **more: Any,
 ) -> list[tuple[Any, ...]]:
     asked = {
-        "card": LIST,
         "since": since.replace(microsecond=0),
         "until": until.replace(microsecond=0),
         "projects": None if projects is None else list(projects),

@@ -13,13 +13,14 @@ SELECT t.id, begun.lease_id, begun.seq, begun.offering_id, t.currency, begun.at,
  ) used
  CROSS JOIN LATERAL (
    SELECT sum(extract(epoch FROM upper(shared) - lower(shared))::bigint)::bigint * begun.quantity AS unit_seconds
-     FROM billing_priceversion v
+     FROM (SELECT v.valid
+             FROM billing_tenantprice v
+            WHERE q.id IS NULL AND v.tenant_id = t.id AND v.offering_id = begun.offering_id AND v.currency = t.currency
+            UNION ALL
+           SELECT '(,)'::tstzrange WHERE q.currency = t.currency) price
      JOIN billing_billingperiod p ON p.tenant_id = t.id
-    CROSS JOIN LATERAL (
-      SELECT CASE WHEN q.id IS NULL THEN v.valid ELSE '(,)' END * p.span * tstzrange(begun.at, ended.at) AS shared
-    ) met
-    WHERE CASE WHEN q.id IS NULL THEN v.rate_card_id = %(card)s ELSE v.id = q.price_version_id END
-      AND v.offering_id = begun.offering_id AND v.currency = t.currency AND NOT isempty(shared)
+    CROSS JOIN LATERAL (SELECT price.valid * p.span * tstzrange(begun.at, ended.at) AS shared) met
+    WHERE NOT isempty(shared)
  ) covered
  WHERE t.id = ANY(%(tenants)s) AND used.unit_seconds <> coalesce(covered.unit_seconds, 0)
  ORDER BY t.id, begun.lease_id, begun.seq

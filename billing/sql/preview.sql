@@ -1,8 +1,10 @@
--- What an offering was charged in one currency between two moments, tenant by tenant; apart, what a quote had fixed.
-SELECT t.id, t.name, q.id IS NOT NULL, count(DISTINCT c.lease_id), sum(cut.seconds * rate.quantity)::bigint,
+-- What an offering was charged in one currency between two moments, tenant by tenant, or one tenant alone; apart, what
+-- the price that is tried would not have changed: what a quote had fixed and, on the list, what tenants pay by their own.
+SELECT t.id, t.name, q.id IS NOT NULL OR (%(tenant)s::text IS NULL AND v.tenant_id IS NOT NULL), count(DISTINCT c.lease_id), sum(cut.seconds * rate.quantity)::bigint,
        sum(cut.seconds * rate.quantity * rate.nano)::numeric(38)
   FROM billing_ratedcharge c
-  JOIN tenants_tenant t ON t.id = c.tenant_id AND t.currency = %(currency)s
+  JOIN tenants_tenant t ON t.id = c.tenant_id AND t.currency = %(currency)s AND (%(tenant)s::text IS NULL OR t.id = %(tenant)s)
+  JOIN billing_priceversion v ON v.id = c.price_version_id
   LEFT JOIN billing_quote q ON q.lease_id = c.lease_id AND q.offering_id = c.offering_id
  CROSS JOIN LATERAL (
    SELECT extract(epoch FROM least(c.e, %(last)s) - greatest(c.s, %(first)s))::bigint AS seconds

@@ -7,7 +7,8 @@
 -- left alone; and the key of a charge, the intersection that it stands for, makes a second one impossible.
 -- Only one run at a time gets here, so none waits for another's key.
 -- A lease that cites a quote has the quote's price version for its whole life, whenever that was valid: such
--- stretches and prices find each other by `fixed`, which is 0 for all others.
+-- stretches and prices find each other by `fixed`, which is that version. Where a tenant has prices of its own for an
+-- offering it is minus their card, and the list's prices hold in the parts that are left beside them; else it is 0.
 WITH news AS (
   SELECT t.id, t.currency, snapshot.xmin,
          CASE WHEN %(whole)s OR m.xid IS NULL OR m.xid > snapshot.xmin THEN 0 ELSE m.xid END AS since
@@ -15,24 +16,35 @@ WITH news AS (
    CROSS JOIN tenants_tenant t
     LEFT JOIN billing_ratingmark m ON m.tenant_id = t.id
    WHERE t.id = ANY(%(tenants)s)
+), own AS MATERIALIZED (
+  SELECT DISTINCT tenant_id, offering_id, currency, rate_card_id AS card
+    FROM billing_priceversion
+   WHERE tenant_id = ANY(%(tenants)s)
 ), stretch AS (
   SELECT begun.lease_id, begun.seq, begun.tenant_id, begun.project_id, begun.offering_id, begun.quantity,
-         begun.at AS s, ended.at AS e, news.currency, coalesce(q.price_version_id, 0) AS fixed
+         begun.at AS s, ended.at AS e, news.currency, coalesce(q.price_version_id, -own.card, 0) AS fixed
     FROM news
     JOIN broker_transition ended
       ON ended.tenant_id = news.id AND ended.xid >= news.since AND ended.before = 'active'
     JOIN broker_transition begun
       ON begun.lease_id = ended.lease_id AND begun.seq = ended.prev_seq AND begun.after = 'active'
     LEFT JOIN billing_quote q ON q.lease_id = begun.lease_id AND q.offering_id = begun.offering_id
+    LEFT JOIN own ON own.tenant_id = begun.tenant_id AND own.offering_id = begun.offering_id
+                 AND own.currency = news.currency
    WHERE ended.at > begun.at
      AND NOT EXISTS (SELECT FROM billing_ratedcharge c WHERE c.lease_id = ended.lease_id AND c.seq = ended.prev_seq)
 ), price AS MATERIALIZED (
   SELECT id, offering_id, currency, nano_per_hour::numeric AS nano,
-         lower(valid) AS since, coalesce(upper(valid), 'infinity') AS until, 0::bigint AS fixed
+         lower(valid) AS since, coalesce(upper(valid), 'infinity') AS until, 0::bigint AS fixed, 0::smallint AS part
     FROM billing_priceversion
    WHERE rate_card_id = %(card)s
    UNION ALL
-  SELECT id, offering_id, currency, nano_per_hour::numeric, '-infinity', 'infinity', id FROM billing_priceversion
+  SELECT version_id, offering_id, currency, nano_per_hour::numeric,
+         lower(valid), coalesce(upper(valid), 'infinity'), -card_id, part
+    FROM billing_tenantprice
+   WHERE card_id IS NOT NULL AND tenant_id = ANY(%(tenants)s)
+   UNION ALL
+  SELECT id, offering_id, currency, nano_per_hour::numeric, '-infinity', 'infinity', id, 0 FROM billing_priceversion
 ), month AS MATERIALIZED (
   SELECT p.id, p.tenant_id, lower(p.span) AS since, upper(p.span) AS until,
          CASE WHEN p.status = 'open' THEN p.id  -- late seconds of a closed month go on the next open invoice
@@ -44,7 +56,7 @@ WITH news AS (
 ), piece AS (
   SELECT *, extract(epoch FROM e - s)::bigint * quantity AS unit_seconds
     FROM (SELECT stretch.lease_id, stretch.seq, stretch.tenant_id, stretch.project_id, stretch.offering_id,
-                 stretch.quantity, price.id AS price_version_id, price.nano, month.id AS period_id, month.billed_id,
+                 stretch.quantity, price.id AS price_version_id, price.part, price.nano, month.id AS period_id, month.billed_id,
                  greatest(stretch.s, price.since, month.since) AS s, least(stretch.e, price.until, month.until) AS e
             FROM stretch
             JOIN price ON price.offering_id = stretch.offering_id AND price.currency = stretch.currency
@@ -55,9 +67,9 @@ WITH news AS (
    OFFSET 0  -- so that the seconds are worked out once and not again for the amount
 ), written AS (
   INSERT INTO billing_ratedcharge
-         (lease_id, seq, price_version_id, period_id, meter, billed_period_id, tenant_id, project_id, offering_id,
+         (lease_id, seq, price_version_id, period_id, meter, part, billed_period_id, tenant_id, project_id, offering_id,
           s, e, unit_seconds, exact_num, run_id)
-  SELECT lease_id, seq, price_version_id, period_id, 'slice_seconds', billed_id, tenant_id, project_id, offering_id,
+  SELECT lease_id, seq, price_version_id, period_id, 'slice_seconds', part, billed_id, tenant_id, project_id, offering_id,
          s, e, unit_seconds, unit_seconds * nano, %(run)s
     FROM piece
   RETURNING unit_seconds

@@ -1,4 +1,4 @@
--- Stretches that a rate card has no price for to the second: those that have ended since their tenant was charged
+-- Stretches that their tenant has no price for to the second: those that have ended since their tenant was charged
 -- last, and those that still run. Most are covered by one version, which is seen without looking at each.
 WITH stretch AS (
   SELECT begun.tenant_id, begun.lease_id, begun.seq, begun.offering_id, begun.quantity, begun.at AS s, ended.at AS e
@@ -14,14 +14,20 @@ WITH stretch AS (
     FROM broker_lease
    WHERE state = 'active' AND at < date_trunc('second', %(now)s::timestamptz)
 ), price AS MATERIALIZED (
-  SELECT v.offering_id, v.currency, v.valid
-    FROM billing_priceversion v
-    JOIN billing_ratecard card ON card.id = v.rate_card_id AND card.name = %(card)s
+  SELECT v.offering_id, v.currency, v.valid, 0::bigint AS card FROM billing_priceversion v WHERE v.tenant_id IS NULL
+   UNION ALL
+  SELECT offering_id, currency, valid, card_id FROM billing_tenantprice WHERE card_id IS NOT NULL
+), own AS MATERIALIZED (
+  SELECT DISTINCT tenant_id, offering_id, currency, rate_card_id AS card
+    FROM billing_priceversion
+   WHERE tenant_id IS NOT NULL
 ), odd AS MATERIALIZED (
-  SELECT stretch.*, t.name, t.currency
+  SELECT stretch.*, t.name, t.currency, coalesce(own.card, 0) AS card
     FROM stretch
     JOIN tenants_tenant t ON t.id = stretch.tenant_id
+    LEFT JOIN own ON own.tenant_id = t.id AND own.offering_id = stretch.offering_id AND own.currency = t.currency
    WHERE NOT EXISTS (SELECT FROM price WHERE price.offering_id = stretch.offering_id AND price.currency = t.currency
+                        AND price.card = coalesce(own.card, 0)
                         AND price.valid @> tstzrange(stretch.s, stretch.e))
      AND NOT EXISTS (SELECT FROM billing_quote q
                       WHERE q.lease_id = stretch.lease_id AND q.offering_id = stretch.offering_id)
@@ -34,7 +40,7 @@ SELECT odd.tenant_id, odd.name, odd.lease_id, odd.seq, odd.offering_id, o.label,
    SELECT coalesce(sum(extract(epoch FROM upper(shared) - lower(shared))::bigint), 0)::bigint AS seconds
      FROM price
     CROSS JOIN LATERAL (SELECT price.valid * tstzrange(odd.s, odd.e) AS shared) met
-    WHERE price.offering_id = odd.offering_id AND price.currency = odd.currency AND NOT isempty(shared)
+    WHERE price.offering_id = odd.offering_id AND price.currency = odd.currency AND price.card = odd.card AND NOT isempty(shared)
  ) covered
  WHERE extract(epoch FROM odd.e - odd.s)::bigint > covered.seconds
  ORDER BY odd.name, odd.lease_id, odd.seq

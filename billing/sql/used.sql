@@ -47,11 +47,10 @@ WITH charged AS (
     FROM unrated
     LEFT JOIN billing_quote q ON q.lease_id = unrated.lease_id AND q.offering_id = unrated.offering_id
 ), price AS MATERIALIZED (
-  SELECT t.id AS tenant_id, v.offering_id, v.id AS version, v.nano_per_hour::numeric AS nano,
+  SELECT t.id AS tenant_id, v.offering_id, v.version_id AS version, v.nano_per_hour::numeric AS nano,
          lower(v.valid) AS since, coalesce(upper(v.valid), 'infinity') AS until
     FROM tenants_tenant t
-    JOIN billing_ratecard card ON card.name = %(card)s
-    JOIN billing_priceversion v ON v.rate_card_id = card.id AND v.currency = t.currency
+    JOIN billing_tenantprice v ON v.tenant_id = t.id AND v.currency = t.currency
    WHERE v.valid && tstzrange(%(since)s, %(until)s)
 ), used AS (
   SELECT lease_id, tenant_id, project_id, offering_id, version, quantity, nano,

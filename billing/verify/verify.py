@@ -8,6 +8,7 @@ The rules, which are all that it takes for granted:
 * A lease is charged while it is `active`: from the second of one transition until the second of the next.
 * A stretch costs seconds × quantity × price of an hour ÷ 3600, at the price that is valid in each of its seconds, in
   the month of the tenant's own time zone; a price is a whole number of 10⁻⁹ currency units.
+* A price of the tenant's own is marked so; as long as one is valid, the list's for the same offering is not.
 * A lease that cites a quote keeps the price it was promised there, for the offering it was promised for and for its
   whole life, whatever is valid later. A quote is for one lease, which is asked for before it ends.
 * A line is everything that one project used of one offering at one price; it is exact until it is rounded, once, to
@@ -33,7 +34,8 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-FORMAT, UNTAXED, TAXED = "gpubroker-invoice", 1, 2  # its versions: without a word about tax, and with it
+FORMAT = "gpubroker-invoice"
+UNTAXED, TAXED, TERMS = 1, 2, 3  # without a word about tax; with it; and with whose a price is
 EQUAL, DIFFERS, UNREADABLE = 0, 1, 2
 SEAL = b'"sha256":'
 STATES = frozenset(
@@ -96,6 +98,7 @@ class Price:
     nano_per_hour: int
     since: datetime
     until: datetime | None
+    own: bool = False  # the tenant's, which comes before the list's; since version 3
 
 
 @dataclass(frozen=True)
@@ -195,14 +198,15 @@ def read(raw: bytes) -> Bundle:
     if not isinstance(found, dict) or found.get("format") != FORMAT:
         raise Unreadable("it is no bundle of an invoice")
     version = found.get("version")
-    if not isinstance(version, int) or version not in (UNTAXED, TAXED):
+    if not isinstance(version, int) or isinstance(version, bool) or version not in (UNTAXED, TAXED, TERMS):
         raise Unreadable(
-            f"it is of version {version!a}, and this program knows {UNTAXED} and {TAXED}: get a newer one"
+            f"it is of version {version!a}, and this program knows {UNTAXED} to {TERMS}: get a newer one"
         )
-    invoice, line = (_invoice, _line) if version == TAXED else (_untaxed_invoice, _untaxed_line)
-    whole = {"format": _text, "version": _count, "invoice": invoice, "months": _list(_month), "prices": _list(_price),
+    invoice, line = (_untaxed_invoice, _untaxed_line) if version == UNTAXED else (_invoice, _line)
+    price = _price if version == TERMS else _listed_price
+    whole = {"format": _text, "version": _count, "invoice": invoice, "months": _list(_month), "prices": _list(price),
              "lines": _list(line), "leases": _list(_lease), "sha256": _text}  # fmt: skip
-    parts = _shaped(found, whole | ({"taxes": _list(_tax)} if version == TAXED else {}), "the bundle")
+    parts = _shaped(found, whole | ({"taxes": _list(_tax)} if version != UNTAXED else {}), "the bundle")
     sealed, _, digest = raw.rpartition(SEAL)
     mine = hashlib.sha256(sealed).hexdigest()
     names = ("invoice", "months", "prices", "lines", "leases")
@@ -245,6 +249,12 @@ def _text(thing: Any, where: str) -> str:
 def _count(thing: Any, where: str) -> int:
     if not isinstance(thing, int) or isinstance(thing, bool):
         raise Unreadable(f"{where} is no whole number")
+    return thing
+
+
+def _whether(thing: Any, where: str) -> bool:
+    if not isinstance(thing, bool):
+        raise Unreadable(f"{where} is neither true nor false")
     return thing
 
 
@@ -302,9 +312,11 @@ _invoice = _made(Invoice, **INVOICE, tax=_count, treatment=_text)
 _line = _made(Line, **LINE, tax_category=_text, tax=_count)
 _tax = _made(Tax, category=_text, rate_bp=_or_none(_count), net=_count, tax=_count)
 _month = _made(Month, label=_text, start=_moment, end=_moment, start_zone=_text, end_zone=_text)
-_price = _made(
+_listed_price = _made(
     Price, id=_count, offering=_text, nano_per_hour=_digits, since=_moment, until=_or_none(_moment)
 )
+_price = _made(Price, id=_count, offering=_text, nano_per_hour=_digits, since=_moment, until=_or_none(_moment),
+               own=_whether)  # fmt: skip
 _step = _made(Step, seq=_count, at=_moment, state=_state, offering=_text, project=_text, quantity=_count)
 _part = _made(Part, seq=_count, month=_text)
 _promise = _made(Promise, quote=_text, price=_count, offering=_text, nano_per_hour=_digits, quantity=_count,
@@ -514,10 +526,22 @@ def _priced(
         kept = Price(promised.price, promised.offering, promised.nano_per_hour, start, end)
         yield kept, (end - start) // SECOND
         return
+    own = [(price, found) for price in offered if price.own and (found := _shared(price, start, end))]
+    for price, (since, until) in own:
+        yield price, (until - since) // SECOND
     for price in offered:
-        since, until = max(start, price.since), end if price.until is None else min(end, price.until)
-        if since < until:
-            yield price, (until - since) // SECOND
+        if not price.own and (found := _shared(price, start, end)):
+            since, until = found
+            taken = [_shared(mine, since, until) for mine, _ in own]
+            left = (until - since) - sum((b - a for a, b in filter(None, taken)), timedelta(0))
+            if left > timedelta(0):
+                yield price, left // SECOND
+
+
+def _shared(price: Price, start: datetime, end: datetime) -> tuple[datetime, datetime] | None:
+    """Return the part of a stretch in which a price is valid, or None."""
+    since, until = max(start, price.since), end if price.until is None else min(end, price.until)
+    return (since, until) if since < until else None
 
 
 # --- Comparing -----------------------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ from typing import Any
 from django.db.backends.postgresql.psycopg_any import NumericRange
 
 from billing.models import Hold, Invoice, InvoiceLine, LedgerTransfer, Payment
-from billing.services import crediting, drafts, periods, rating
+from billing.services import crediting, drafts, own_prices, periods, rating
 from billing.services.funds import budgets, holds, needs
 from billing.services.grants import giving
 from billing.services.grants.giving import Terms
@@ -224,6 +224,14 @@ def a_quote(world: World) -> str:
     return str(promise(ran(world.root, offering, now - timedelta(hours=2), 3600), version).pk)
 
 
+def an_own_price(world: World) -> str:
+    """A price that a tenant has for an offering instead of the list's, since just now."""
+    offering, now = sold(), moment()
+    agreed = {"tenant": world.tenant, "offering": offering, "nano_per_hour": 1, "since": now}
+    version = own_prices.agree(**agreed, actor=SYSTEM, now=now - timedelta(seconds=1))
+    return str(version.pk)
+
+
 def a_volume(world: World) -> str:
     name = f"of the matrix {moment().timestamp()}"
     return str(keeping.create(project=world.root, name=name, size_gib=1, actor=SYSTEM, now=moment()).pk)
@@ -376,6 +384,7 @@ THINGS: dict[str, Thing] = {
     "quote": in_its_tenant(a_quote),
     "allocation": in_its_tenant(an_allocation),
     "price version": lambda world: str(sold().price_versions.get().pk),
+    "own price": an_own_price,
     "volume": in_its_tenant(a_volume),
     "offering": lambda world: str(an_offering().pk),
     "gpu model": lambda world: str(an_offering().gpu_model_id),
@@ -560,6 +569,9 @@ ROWS: dict[str, Row] = {
     "api/v1/ops/price-gaps": fleet(audited=True),
     "api/v1/ops/price-versions": fleet(audited=True),
     "api/v1/ops/price-versions/<str:pk>": fleet(thing="price version", audited=True),
+    "api/v1/ops/price-versions/<str:pk>/end": Row(
+        "fleet", {"PUT": STAFF}, thing="own price", writes_on_get=True
+    ),
     "api/v1/ops/invoices": fleet(audited=True),
     "api/v1/ops/invoices/<str:pk>": fleet(thing="invoice", audited=True),
     "api/v1/ops/invoices/<str:pk>/pdf": fleet(thing="invoice", audited=True),
@@ -733,6 +745,8 @@ ROWS: dict[str, Row] = {
     "ops/offerings/": ops(GET=STAFF),
     "ops/offerings/derive/": ops(POST=STAFF),
     "ops/offerings/<str:pk>/": ops(thing="offering", GET=STAFF, POST=STAFF),
+    "ops/offerings/<str:pk>/tenants/": ops(thing="offering", GET=STAFF, POST=STAFF),
+    "ops/prices/<str:pk>/end/": ops(thing="own price", GET=STAFF, POST=STAFF),
     "ops/offerings/<str:pk>/publish/": ops(thing="offering", GET=STAFF, POST=STAFF),
     "ops/offerings/<str:pk>/retire/": ops(thing="offering", GET=STAFF, POST=STAFF),
     "ops/tenants/": ops(GET=STAFF),

@@ -159,6 +159,14 @@ def an_account(kind: str) -> Any:
     return opened
 
 
+def a_card(tenant_id: str, number: int) -> int:
+    """Keep a rate card of the tenant, for a price on it."""
+    card = sample(apps.get_model("billing.RateCard"), tenant_id, number=number)
+    card.__dict__.update(name=f"{number} {tenant_id}"[:60])
+    card.save(force_insert=True)
+    return int(card.pk)
+
+
 def a_price(tenant_id: str, number: int) -> int:
     """Keep the price of something that is not there, for a quote of it."""
     version = sample(apps.get_model("billing.PriceVersion"), tenant_id, number=number)
@@ -202,6 +210,7 @@ PARTICULAR: dict[str, dict[str, Any]] = {
         "ref": "x",
         "idem": lambda tenant_id, number: f"x:{number}{tenant_id}",
     },
+    "billing.PriceVersion": {"rate_card_id": a_card},
     "billing.Quote": {"price_version_id": a_price, "expires_at": AT + timedelta(hours=1)},
     "billing.RatedCharge": {"e": AT + timedelta(hours=1)},
 }

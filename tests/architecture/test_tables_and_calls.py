@@ -13,7 +13,7 @@ from django.test.signals import template_rendered
 
 from billing.gateways.simulated import Ill, SimulatedGateway
 from billing.models import Invoice, Payment
-from billing.services import closing, crediting, drafts, rating
+from billing.services import closing, crediting, drafts, own_prices, rating
 from billing.services.funds import budgets
 from billing.services.grants import giving
 from billing.services.grants.giving import Terms
@@ -194,6 +194,8 @@ def was_used(desk: Desk) -> None:
     ran(desk.owner.project, offering("2g.20gb"), now - timedelta(days=25), 3600)
     ran(customer(currency="USD")[1], offering("2g.20gb"), now - timedelta(hours=1), 60)
     rating.rate(now=desk.life.now)
+    agreed = {"tenant": desk.owner.tenant, "offering": offering("2g.20gb"), "nano_per_hour": 10**9}
+    own_prices.agree(**agreed, since=now + timedelta(days=1), actor=OPERATOR, now=now)
 
 
 def a_plan(desk: Desk) -> MovePlan:

@@ -37,8 +37,7 @@ OF_NO_TENANT = {
         *("django_migrations", "socialaccount_socialapp", "cache"),
     },
     "what is for sale, and what it costs": {
-        *("broker_gpumodel", "broker_offering", "billing_ratecard", "billing_priceversion"),
-        *("billing_taxrate", "billing_taxedas"),
+        *("broker_gpumodel", "broker_offering", "billing_taxrate", "billing_taxedas"),
     },
     "the fleet, which operators and workers see": {
         *(
@@ -67,6 +66,9 @@ VIEWS = {
     "broker_occupied": {"gpu_id", "start", "size", "profile", "isolation", "mine"},
     "broker_waiting": {"lease_id", "offering_id", "quantity", "created_at", "mine"},
     "broker_placechange": {"gpu_id", "xid"},
+    "billing_tenantprice": {  # with the rights of whoever asks
+        *("tenant_id", "card_id", "version_id", "offering_id", "currency", "nano_per_hour", "valid", "part"),
+    },
     "broker_vacated": {"gpu_id", "start", "stop", "profile", "isolation", "held_at", "released_at"},
 }
 # What runs with another's rights: the door, and triggers that look at what a tenant could not.

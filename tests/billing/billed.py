@@ -24,14 +24,14 @@ class Compared:
 
 def compared(story: Story, prices: Iterable[PriceVersion]) -> Compared:
     """Read all of a tenant's charges, lines and totals, and walk through its seconds."""
-    mine = owed(story.steps, prices, story.tenant.time_zone, story.quotes)
+    mine = owed(story.steps, [*prices, *story.own], story.tenant.time_zone, story.quotes)
     with as_tenant(story.tenant.pk):
         months = dict(BillingPeriod.objects.values_list("pk", "label"))
         charges = list(RatedCharge.objects.all())
         lines = list(InvoiceLine.objects.select_related("invoice"))
         totals = {months[invoice.period_id]: invoice.total for invoice in Invoice.objects.all()}
     theirs: dict[object, object] = {
-        (c.lease_id, c.seq, c.price_version_id, months[c.period_id]):
+        (c.lease_id, c.seq, c.price_version_id, months[c.period_id], int(c.s.timestamp())):
         (c.s, c.e, c.unit_seconds, Fraction(int(c.exact_num), NANO_HOURS))
         for c in charges
     } | {

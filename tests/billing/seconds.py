@@ -50,7 +50,8 @@ class Line:
         return int(cents) + (rest >= Fraction(1, 2))
 
 
-ChargeKey = tuple[str, int, int, str]  # lease, seq, price version, month
+ChargeKey = tuple[str, int, int, str, int]  # lease, seq, price version, month, first second
+Offered = tuple[int, int, int, int, bool]  # since, until, price version, nano per hour, the tenant's own
 LineKey = tuple[str, str, str, int]  # month, project, offering, price version
 
 
@@ -68,10 +69,13 @@ def owed(
 ) -> Owed:
     """Walk through the seconds of a tenant's ledger; `quotes` are by the lease that cites them."""
     there, found = ZoneInfo(zone), Owed()
-    offered = defaultdict[str, list[tuple[int, int, int, int]]](list)
+    offered = defaultdict[str, list[Offered]](list)
     for price in prices:
         until = _epoch(price.valid.upper) if price.valid.upper else FOR_EVER
-        offered[price.offering_id].append((_epoch(price.valid.lower), until, price.pk, price.nano_per_hour))
+        own = price.tenant_id is not None
+        offered[price.offering_id].append(
+            (_epoch(price.valid.lower), until, price.pk, price.nano_per_hour, own)
+        )
     lives = defaultdict[str, dict[int, Transition]](dict)
     for step in steps:
         lives[step.lease_id][step.seq] = step
@@ -80,7 +84,7 @@ def owed(
             if begun.after == "active" and seq + 1 in life:
                 known, quote = offered[begun.offering_id], quotes.get(lease)
                 if quote and quote.offering_id == begun.offering_id:
-                    known = [(0, FOR_EVER, quote.price_version_id, quote.nano_per_hour)]
+                    known = [(0, FOR_EVER, quote.price_version_id, quote.nano_per_hour, False)]
                 _walk(found, lease, begun, _epoch(life[seq + 1].at), known, there)
     return found
 
@@ -90,15 +94,20 @@ def _walk(
     lease: str,
     begun: Transition,
     end: int,
-    offered: list[tuple[int, int, int, int]],
+    offered: list[Offered],
     there: ZoneInfo,
 ) -> None:
+    running: tuple[int, str] | None = None
     for second in range(_epoch(begun.at), end):
         found.looked_at += 1
         on_the_wall = datetime.fromtimestamp(second, there)
         month = f"{on_the_wall.year}-{on_the_wall.month:02d}"
-        [(version, nano)] = [(pk, nano) for since, until, pk, nano in offered if since <= second < until]
-        charge = found.charges.setdefault((lease, begun.seq, version, month), Charge(second, second, nano))
+        valid = [(pk, nano, own) for since, until, pk, nano, own in offered if since <= second < until]
+        [(version, nano)] = [(pk, nano) for pk, nano, own in valid if own] or [each[:2] for each in valid]
+        if running != (version, month):
+            running, first = (version, month), second
+        key = lease, begun.seq, version, month, first
+        charge = found.charges.setdefault(key, Charge(second, second, nano))
         line = found.lines.setdefault((month, begun.project_id, begun.offering_id, version), Line(nano))
         charge.unit_seconds += begun.quantity
         charge.after = second + 1

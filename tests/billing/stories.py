@@ -6,10 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cache
+from itertools import pairwise
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from billing.models import PriceVersion, Quote
+from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
+
+from billing.models import PriceVersion, Quote, RateCard
 from broker.models import Lease, Offering, Transition
 from tenants.models import Project, Tenant
 from tenants.services.walls import as_tenant
@@ -89,6 +92,35 @@ class Story:
     leases: list[Lease] = field(default_factory=list)
     steps: list[Transition] = field(default_factory=list)
     quotes: dict[str, Quote] = field(default_factory=dict)  # by the lease that cites it
+    own: list[PriceVersion] = field(default_factory=list)  # prices of this tenant alone
+
+
+def own_prices(chance: random.Random, story: Story, sells: Market, *, cuts: int) -> None:
+    """Let a tenant have prices of its own for some of what is sold, now and then; in between the list's hold."""
+    tenant = story.tenant
+    with as_tenant(tenant.pk):
+        card = RateCard.objects.create(name="own", tenant_id=tenant.pk)
+        for offering in sells.offerings[::2]:
+            moments = sorted(
+                {chance.choice(sells.changes) + SECOND * chance.randrange(-900, 900) for _ in range(cuts)}
+            )
+            for since, until in pairwise(moments):
+                if chance.random() < 0.6:
+                    story.own.append(_own(chance, card, offering, since, until))
+
+
+def _own(
+    chance: random.Random, card: RateCard, offering: Offering, since: datetime, until: datetime
+) -> PriceVersion:
+    return PriceVersion.objects.create(
+        tenant_id=card.tenant_id,
+        rate_card=card,
+        offering=offering,
+        currency="EUR",
+        valid=DateTimeTZRange(since, until),
+        nano_per_hour=chance.randrange(10**11),
+        created_at=LONG_AGO,
+    )
 
 
 def lives(
@@ -98,6 +130,7 @@ def lives(
     turns = (
         *corners(story.tenant.time_zone, since, until),
         *(at for at in sells.changes if since <= at < until),
+        *(border for version in story.own for border in (version.valid.lower, version.valid.upper)),
     )
     rows, steps, quotes, prices = list[Lease](), list[Transition](), list[Quote](), sells.prices
     for _ in range(leases):

@@ -132,14 +132,14 @@ def edit(request: OpsRequest, pk: str) -> HttpResponse:
             refusal = said
             because(request, said.detail)
     with as_staff():
-        told = _told(request, found, refusal) | _looked(looked)
+        told = _told(request, found, refusal) | looked_at(looked)
         return render(request, "ops/offering.html", told, status=refusal.status if refusal else 200)
 
 
 def _told(request: OpsRequest, found: Offering, refusal: Refused | None) -> dict[str, Any]:
-    versions = PriceVersion.objects.filter(
-        rate_card__name=prices.LIST, offering=found, currency=settings.CURRENCY
-    ).order_by("-valid")
+    versions = (
+        PriceVersion.objects.listed().filter(offering=found, currency=settings.CURRENCY).order_by("-valid")
+    )
     return {
         "offering": found,
         "price_class": in_words(found),
@@ -148,11 +148,14 @@ def _told(request: OpsRequest, found: Offering, refusal: Refused | None) -> dict
                 "version": row,
                 "from": row.valid.lower,
                 "until": row.valid.upper,
-                "when": _when(row, request.now),
+                "when": when_of(row, request.now),
             }
             for row in versions
         ],
         "price": prices.at(request.now, currency=settings.CURRENCY, offerings=[found.pk]).get(found.pk),
+        "own": PriceVersion.objects.filter(
+            offering=found, tenant_id__isnull=False, valid__contains=request.now
+        ).count(),
         "currency": settings.CURRENCY,
         "live": Lease.objects.live().filter(offering=found).count(),
         "refusal": refusal,
@@ -180,7 +183,7 @@ def _tried(request: OpsRequest, found: Offering) -> Preview:
     return repricing.preview(found, currency=settings.CURRENCY, nano_per_hour=nano, now=request.now)
 
 
-def _looked(looked: Preview | None) -> dict[str, Any]:
+def looked_at(looked: Preview | None) -> dict[str, Any]:
     """Return a preview as the page shows it: the tenants it changes most for."""
     if looked is None:
         return {}
@@ -201,7 +204,7 @@ def _looked(looked: Preview | None) -> dict[str, Any]:
     }
 
 
-def _when(row: PriceVersion, now: datetime) -> str:
+def when_of(row: PriceVersion, now: datetime) -> str:
     if row.valid.lower > now:
         return "scheduled"
     return "now" if row.valid.upper is None or row.valid.upper > now else "past"
@@ -213,7 +216,7 @@ def _change(request: OpsRequest, found: Offering) -> str:
         return f"It is called {found.label} now."
     nano, since = (
         prices.nano_of(request.POST.get("price", "")),
-        _moment(request.POST.get("from", ""), request.now),
+        moment_of(request.POST.get("from", ""), request.now),
     )
     prices.publish(
         offering=found,
@@ -226,7 +229,7 @@ def _change(request: OpsRequest, found: Offering) -> str:
     return f"The new price holds from {since:%d %b %Y %H:%M} UTC."
 
 
-def _moment(text: str, now: datetime) -> datetime:
+def moment_of(text: str, now: datetime, *, field: str = "from") -> datetime:
     """Read when a price begins; nothing means at once."""
     if not text.strip():
         return now
@@ -235,7 +238,7 @@ def _moment(text: str, now: datetime) -> datetime:
         if when.year in YEARS:  # others may be beyond what a clock of another zone can show
             return (when if when.tzinfo else when.replace(tzinfo=UTC)).astimezone(UTC)
     raise Invalid(
-        "from",
+        field,
         f"A moment looks like 2026-12-01T00:00, in UTC unless it names its own offset,"
         f" from {YEARS.start} to {YEARS.stop - 1}.",
         fix="Choose one, or leave it empty.",

@@ -9,9 +9,8 @@ from django.db.models import Sum
 
 from billing.domain import holding
 from billing.domain.periods import Period
-from billing.models import BillingPeriod, PriceVersion, RatedCharge
+from billing.models import BillingPeriod, RatedCharge
 from billing.services import periods, prices
-from billing.services.prices import LIST
 from broker.domain.states import LeaseState
 from broker.models import Lease
 from broker.services.leases import growing
@@ -111,15 +110,13 @@ class Outlook:
         return [(key, span) for key, span in known if span.end > since]
 
     def _priced(self, lease: Lease, since: datetime) -> Sequence[holding.Priced]:
-        """Return the prices from a moment on: the promised one, or the list's."""
+        """Return the prices from a moment on: the promised one, or the tenant's own before the list's."""
         if promise := self._promised.get(lease.pk):
             return [(since, promise.nano_per_hour)]
         if lease.offering_id not in self._prices:
-            versions = PriceVersion.objects.filter(
-                rate_card__name=LIST, offering=lease.offering_id, currency=self._tenant.currency
+            self._prices[lease.offering_id] = prices.course(
+                lease.offering_id, currency=self._tenant.currency, tenant=self._tenant.pk
             )
-            rows = versions.order_by("valid").values_list("valid", "nano_per_hour")
-            self._prices[lease.offering_id] = [(valid.lower, nano) for valid, nano in rows]
         found = self._prices[lease.offering_id]
         begun = max((n for n, (at, _) in enumerate(found) if at <= since), default=0)
         return found[begun:] or [(since, 0)]

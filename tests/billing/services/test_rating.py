@@ -396,7 +396,9 @@ def test_b12_the_key_that_forbids_a_second_charge_is_there() -> None:
             "SELECT pg_get_constraintdef(oid) FROM pg_constraint"
             " WHERE conrelid = 'billing_ratedcharge'::regclass AND contype = 'p'"
         )
-        assert cursor.fetchone() == ("PRIMARY KEY (lease_id, seq, price_version_id, period_id, meter)",)
+        assert cursor.fetchone() == (
+            "PRIMARY KEY (lease_id, seq, price_version_id, period_id, meter, kind, part)",
+        )
 
 
 def test_b44_no_column_of_billing_is_a_binary_fraction() -> None:

@@ -27,6 +27,7 @@ def test_sql_charges_what_every_single_second_costs(seed: int, zone: str, month:
     with undone():
         sells = stories.market(chance, since, until, offerings=2, changes=2)
         story = stories.tenant(zone)
+        stories.own_prices(chance, story, sells, cuts=5)
         stories.lives(chance, story, sells, since, until, leases=8)
         rating.rate(now=NOW)
         drafts.refresh(story.tenant, now=NOW)

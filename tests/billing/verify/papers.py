@@ -67,3 +67,13 @@ def paper() -> Document:
                 step(0, "2026-10-31T22:30:00Z", "active", quantity=2), step(1, "2026-10-31T22:50:00Z", "released")]},
         ],
     }  # fmt: skip
+
+
+def of_terms() -> Document:
+    """Return the same as a bundle that tells whose a price is."""
+    document = paper()
+    document["version"], document["taxes"] = 3, []
+    document["invoice"] |= {"tax": 0, "treatment": ""}
+    document["lines"] = [{**line, "tax_category": "", "tax": 0} for line in document["lines"]]
+    document["prices"] = [{**price, "own": False} for price in document["prices"]]
+    return document

@@ -16,7 +16,7 @@ import pytest
 from billing.domain.periods import month_of
 from billing.verify import verify
 from billing.verify.verify import Unreadable, check, main, midnight_of_first, rounded, told
-from tests.billing.verify.papers import Document, paper, quote, sealed, step
+from tests.billing.verify.papers import Document, of_terms, paper, quote, sealed, step
 
 PROGRAM = Path(verify.__file__)
 ROOT = PROGRAM.parents[2]
@@ -53,6 +53,25 @@ def test_it_says_what_it_recomputed() -> None:
         "  total        2.23 EUR recomputed, 2.23 EUR on the invoice",
         "equal: every figure follows from what happened",
     ]
+
+
+def test_an_own_price_comes_before_the_lists_as_long_as_it_is_valid() -> None:
+    """A quarter of the hour of lse_a at €0.50; the bundle says nothing of it on a line."""
+    document = of_terms()
+    assert check(sealed(document)).equal
+    listed = document["prices"][0]
+    window = {"since": "2026-11-10T08:15:05Z", "until": "2026-11-10T08:30:05Z"}
+    document["prices"].append({**listed, **window, "id": 8, "nano_per_hour": "500000000", "own": True})
+    words = check(sealed(document)).differences
+    assert "line 1, seconds: the invoice says 6,000, recomputed is 5,100" in words
+    assert any("used 900 s of off_a at price 8, which is 0.13 EUR" in each for each in words)
+
+
+def test_whether_a_price_is_own_is_yes_or_no() -> None:
+    document = of_terms()
+    document["prices"][0]["own"] = 1
+    with pytest.raises(Unreadable, match="own is neither true nor false"):
+        check(sealed(document))
 
 
 @pytest.mark.parametrize("how", [["-m", "billing.verify"], ["-I", "-S", "verify.py"]])
@@ -274,7 +293,7 @@ def test_it_tells_drafts_whole_currencies_and_what_differs() -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda d: d.update(version=3), "it is of version 3, and this program knows 1 and 2: get a newer one"),
+        (lambda d: d.update(version=4), "it is of version 4, and this program knows 1 to 3: get a newer one"),
         (lambda d: d.update(format="other"), "it is no bundle of an invoice"),
         (lambda d: d.update(credits=[]), "the bundle lacks or holds what this program does not know: ['credits']"),
         (lambda d: d.pop("lines"), "the bundle lacks or holds what this program does not know: ['lines']"),
