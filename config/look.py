@@ -141,6 +141,7 @@ OPS_NAV: Plan = (
             ("ops-invoices", "Invoices", "receipt"),
             ("ops-grants", "Credit", "gift"),
             ("ops-ledger", "Ledger", "scale"),
+            ("ops-taxes", "Taxes", "report-money"),
             ("ops-system", "System", "settings"),
         ),
     ),

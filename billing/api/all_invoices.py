@@ -13,7 +13,7 @@ from rest_framework.response import Response
 from billing.api import papers
 from billing.api.amounts import MoneyOut, money
 from billing.api.credit_notes import CreditNoteOut, with_lines
-from billing.api.invoices import InvoiceOut, LineOut
+from billing.api.invoices import InvoiceOut, LineOut, with_taxes
 from billing.models import CreditNote, Invoice, InvoiceLine, InvoiceStatus
 from billing.services.papers import keeping
 from broker.api.all_leases import Named
@@ -56,7 +56,7 @@ class OpsInvoices(AllTenants):
     }
 
     def get_queryset(self) -> QuerySet[Invoice]:
-        return Invoice.objects.select_related("tenant", "period")
+        return with_taxes(Invoice.objects.select_related("tenant", "period"))
 
     @extend_schema(responses=LineSeenOut(many=True), filters=False)
     @action(detail=True)

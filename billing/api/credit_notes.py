@@ -23,14 +23,19 @@ class CreditNoteLineOut(serializers.ModelSerializer[CreditNoteLine]):
 
     n = serializers.IntegerField(source="line.n", help_text="The line's number on its invoice.")
     amount = serializers.SerializerMethodField()
+    tax = serializers.SerializerMethodField(help_text="The tax that goes back with it, beside the amount.")
 
     class Meta:
         model = CreditNoteLine
-        fields = ("n", "amount")
+        fields = ("n", "amount", "tax")
 
     @extend_schema(responses=MoneyOut)
     def get_amount(self, line: CreditNoteLine) -> dict[str, str]:
         return money(line.minor, line.credit_note.currency)
+
+    @extend_schema(responses=MoneyOut)
+    def get_tax(self, line: CreditNoteLine) -> dict[str, str]:
+        return money(line.tax_minor, line.credit_note.currency)
 
 
 class CreditNoteOut(serializers.ModelSerializer[CreditNote]):
@@ -39,6 +44,7 @@ class CreditNoteOut(serializers.ModelSerializer[CreditNote]):
     invoice = serializers.CharField(source="invoice_id")
     number = serializers.CharField(source="__str__")
     total = serializers.SerializerMethodField()
+    tax = serializers.SerializerMethodField(help_text="Of it, the tax.")
     off_due = serializers.SerializerMethodField(help_text="Of it, what was still to be paid.")
     to_balance = serializers.SerializerMethodField(
         help_text="Of it, what was paid already: the next invoice that becomes final is settled from it first."
@@ -56,6 +62,7 @@ class CreditNoteOut(serializers.ModelSerializer[CreditNote]):
             "invoice",
             "reason",
             "total",
+            "tax",
             "off_due",
             "to_balance",
             "to_grants",
@@ -66,6 +73,10 @@ class CreditNoteOut(serializers.ModelSerializer[CreditNote]):
     @extend_schema(responses=MoneyOut)
     def get_total(self, note: CreditNote) -> dict[str, str]:
         return money(note.total, note.currency)
+
+    @extend_schema(responses=MoneyOut)
+    def get_tax(self, note: CreditNote) -> dict[str, str]:
+        return money(note.tax, note.currency)
 
     @extend_schema(responses=MoneyOut)
     def get_off_due(self, note: CreditNote) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from typing import Any, ClassVar
 
-from django.db.models import QuerySet
+from django.db.models import Prefetch, QuerySet
 from django.http import Http404
 from django.http.response import HttpResponseBase
 from drf_spectacular.utils import extend_schema
@@ -14,9 +14,11 @@ from rest_framework.response import Response
 
 from billing.api import bundles, papers
 from billing.api.amounts import MoneyOut, exact, hourly, money
+from billing.api.details import PartyOut
 from billing.api.payments import PaymentOut
 from billing.domain.explain import fraction
-from billing.models import Invoice, InvoiceLine, InvoiceStatus
+from billing.domain.tax import Treatment, per_cent
+from billing.models import Invoice, InvoiceLine, InvoiceStatus, InvoiceTax
 from billing.services.explain import Explained, LeaseUse, explain
 from billing.services.papers import keeping
 from billing.services.payments import opening
@@ -28,6 +30,30 @@ MOST_LEASES = 200
 NUMBERS = 9  # digits of a line's number that can be meant
 
 
+class TaxOut(serializers.ModelSerializer[InvoiceTax]):
+    """The tax on all that is charged of a category; a rate of null is owed and not known yet, on a draft."""
+
+    per_cent = serializers.SerializerMethodField()
+    net = serializers.SerializerMethodField()
+    tax = serializers.SerializerMethodField()
+
+    class Meta:
+        model = InvoiceTax
+        fields = ("category", "per_cent", "net", "tax")
+
+    @extend_schema(responses=serializers.CharField(allow_null=True))
+    def get_per_cent(self, tax: InvoiceTax) -> str | None:
+        return None if tax.rate_bp is None else per_cent(tax.rate_bp)
+
+    @extend_schema(responses=MoneyOut)
+    def get_net(self, tax: InvoiceTax) -> dict[str, str]:
+        return money(tax.net, tax.invoice.currency)
+
+    @extend_schema(responses=MoneyOut)
+    def get_tax(self, tax: InvoiceTax) -> dict[str, str]:
+        return money(tax.tax, tax.invoice.currency)
+
+
 class InvoiceOut(serializers.ModelSerializer[Invoice]):
     """A month. A draft changes every half minute; a final invoice never, but what of it is settled and due."""
 
@@ -36,7 +62,13 @@ class InvoiceOut(serializers.ModelSerializer[Invoice]):
     start = serializers.DateTimeField(source="period.span.lower")
     end = serializers.DateTimeField(source="period.span.upper")
     time_zone = serializers.CharField(source="period.time_zone")
+    subtotal = serializers.SerializerMethodField(help_text="What its lines come to, before tax.")
+    tax = serializers.SerializerMethodField()
     total = serializers.SerializerMethodField()
+    taxes = TaxOut(many=True)
+    treatment = serializers.ChoiceField(choices=[each.value for each in Treatment], allow_blank=True)
+    customer = PartyOut(allow_null=True, help_text="Who it is made out to, once it is final.")
+    supplier = PartyOut(allow_null=True)
     settled = serializers.SerializerMethodField(
         help_text="Of it, what is due no longer though nobody paid it: credited, or drawn from grants or your balance."
     )
@@ -52,9 +84,16 @@ class InvoiceOut(serializers.ModelSerializer[Invoice]):
             "start",
             "end",
             "time_zone",
+            "subtotal",
+            "tax",
             "total",
+            "taxes",
+            "treatment",
+            "customer",
+            "supplier",
             "settled",
             "due",
+            "due_at",
             "refreshed_at",
             "finalized_at",
             "paid_at",
@@ -62,6 +101,14 @@ class InvoiceOut(serializers.ModelSerializer[Invoice]):
 
     def get_number(self, invoice: Invoice) -> str | None:
         return str(invoice) if invoice.number else None
+
+    @extend_schema(responses=MoneyOut)
+    def get_subtotal(self, invoice: Invoice) -> dict[str, str]:
+        return money(invoice.subtotal, invoice.currency)
+
+    @extend_schema(responses=MoneyOut)
+    def get_tax(self, invoice: Invoice) -> dict[str, str]:
+        return money(invoice.tax, invoice.currency)
 
     @extend_schema(responses=MoneyOut)
     def get_total(self, invoice: Invoice) -> dict[str, str]:
@@ -76,6 +123,11 @@ class InvoiceOut(serializers.ModelSerializer[Invoice]):
         return money(invoice.due, invoice.currency)
 
 
+def with_taxes(invoices: QuerySet[Invoice]) -> QuerySet[Invoice]:
+    """Have each invoice's taxes at hand, by category; one query more."""
+    return invoices.prefetch_related(Prefetch("taxes", InvoiceTax.objects.order_by("category")))
+
+
 class LineOut(serializers.ModelSerializer[InvoiceLine]):
     """Everything one project used of one offering at one price; `amount` is `exact` rounded once, half up."""
 
@@ -84,10 +136,24 @@ class LineOut(serializers.ModelSerializer[InvoiceLine]):
     price_version = serializers.CharField(source="price_version_id")
     exact = serializers.SerializerMethodField()
     amount = serializers.SerializerMethodField()
+    tax = serializers.SerializerMethodField(
+        help_text="Its part of the tax on its category, beside the amount."
+    )
 
     class Meta:
         model = InvoiceLine
-        fields = ("n", "project", "offering", "price_version", "leases", "unit_seconds", "exact", "amount")
+        fields = (
+            "n",
+            "project",
+            "offering",
+            "price_version",
+            "leases",
+            "unit_seconds",
+            "exact",
+            "amount",
+            "tax_category",
+            "tax",
+        )
 
     @extend_schema(responses=MoneyOut)
     def get_exact(self, line: InvoiceLine) -> dict[str, str]:
@@ -96,6 +162,10 @@ class LineOut(serializers.ModelSerializer[InvoiceLine]):
     @extend_schema(responses=MoneyOut)
     def get_amount(self, line: InvoiceLine) -> dict[str, str]:
         return money(line.minor, line.invoice.currency)
+
+    @extend_schema(responses=MoneyOut)
+    def get_tax(self, line: InvoiceLine) -> dict[str, str]:
+        return money(line.tax_minor, line.invoice.currency)
 
 
 class WindowOut(serializers.Serializer[Any]):
@@ -166,7 +236,7 @@ class Invoices(ListModelMixin, RetrieveModelMixin, TenantViewSet):
             self.allow()
 
     def get_queryset(self) -> QuerySet[Invoice]:
-        return self.visible(Invoice.objects.select_related("period", "tenant"))
+        return self.visible(with_taxes(Invoice.objects.select_related("period", "tenant")))
 
     @extend_schema(responses=LineOut(many=True), filters=False)
     @action(detail=True)

@@ -9,9 +9,11 @@ from billing.api.all_invoices import OpsCreditNotes, OpsInvoices
 from billing.api.all_ledger import OpsLedgerTransfers, OpsTrialBalance
 from billing.api.all_money import OpsOfferings, OpsPayments, OpsPriceVersions, OpsProofs
 from billing.api.all_prices import OpsEnds, OpsGaps, OpsNextPrices, OpsPreviews
+from billing.api.all_taxes import OpsTaxedAs, OpsTaxRates
 from billing.api.balance import Balances
 from billing.api.budgets import Budgets, Holds
 from billing.api.credit_notes import CreditNotes
+from billing.api.details import Details
 from billing.api.grants import Grants
 from billing.api.invoices import Invoices
 from billing.api.payments import Payments
@@ -61,6 +63,20 @@ urlpatterns = [
         OpsEnds.as_view({"put": "update"}),
         name="api-ops-price-version-end",
     ),
+    path(
+        "billing-details",
+        Details.as_view({"get": "list", "put": "replace"}),
+        name="api-billing-details",
+    ),
+    path(
+        "ops/offerings/<str:pk>/tax-category",
+        OpsTaxedAs.as_view({"put": "update"}),
+        name="api-ops-offering-tax-category",
+    ),
+    path(
+        "ops/tax-rates", OpsTaxRates.as_view({"get": "list", "put": "publish"}), name="api-ops-tax-rate-list"
+    ),
+    path("ops/tax-rates/<str:pk>", OpsTaxRates.as_view({"get": "retrieve"}), name="api-ops-tax-rate-detail"),
     path("ops/price-gaps", OpsGaps.as_view({"get": "list"}), name="api-ops-price-gap-list"),
     path("ops/proofs", OpsProofs.as_view({"get": "list"}), name="api-ops-proof-list"),
     path("ops/trial-balance", OpsTrialBalance.as_view({"get": "list"}), name="api-ops-trial-balance-list"),

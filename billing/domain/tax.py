@@ -66,6 +66,12 @@ def tax_of(net: int, rate_bp: int) -> int:
     return half_up(net * rate_bp, WHOLE)
 
 
+def per_cent(rate_bp: int) -> str:
+    """Write a rate for people and for programs: 19, 7.7, 0.05."""
+    whole, part = divmod(rate_bp, 100)
+    return f"{whole}.{part:02}".rstrip("0").rstrip(".")
+
+
 def shares(amounts: Iterable[int], rate_bp: int) -> list[int]:
     """Return each line's part of its category's tax: rounded down, and one more where most was cut off, first lines
     first, until they come to the tax of the category.

@@ -23,6 +23,13 @@ def listing(path: str, scope: Scope, **asked: object) -> str:
     return get(f"{path}?{query}" if query else path)
 
 
+def put(path: str, body: Mapping[str, Any]) -> str:
+    """Write a PUT of what has a version: who sends it must have seen the newest."""
+    text = json.dumps(body, ensure_ascii=False, indent=2).replace("'", "'\\''")
+    head = [f"curl -X PUT '{public('/api/v1' + path)}' \\", f"  {BEARER} \\", '  -H "If-Match: $ETAG" \\']
+    return "\n".join([*head, '  -H "Content-Type: application/json" \\', f"  -d '{text}'"])
+
+
 def post(path: str, body: Mapping[str, Any], *, key: bool = True) -> str:
     """Write a POST; changes carry a key, so that a repeated one has no second effect."""
     lines = [f"curl -X POST '{public('/api/v1' + path)}' \\", f"  {BEARER} \\"]

@@ -23,7 +23,7 @@ from billing.models import (
     InvoiceStatus,
     Payment,
 )
-from billing.portal import calls, downloads, explained
+from billing.portal import calls, downloads, explained, taxed
 from billing.portal.pages import PageRequest, page
 from billing.services.bundles import file_name
 from billing.services.ledger import books
@@ -39,6 +39,8 @@ LIST_HEADS = [
     "month",
     "number",
     "status",
+    "subtotal",
+    "tax",
     "total",
     "settled",
     "due",
@@ -47,7 +49,7 @@ LIST_HEADS = [
     "paid_at",
 ]
 LINE_HEADS = ["n", "project", "offering", "price_class", "leases", "unit_seconds", "price_per_hour",
-              "amount", "currency"]  # fmt: skip
+              "amount", "tax", "currency"]  # fmt: skip
 
 
 @require_GET
@@ -61,6 +63,7 @@ def invoices(request: PageRequest) -> HttpResponse:
         return downloads.table("invoices", LIST_HEADS, [_cells(each) for each in listed])
     context = {
         "invoices": listed,
+        "taxed": any(each.treatment for each in listed),
         "owed": books.owed(request.tenant.pk),
         "balance": books.balance(request.tenant.pk, request.tenant.currency),
         "draft": next((each for each in listed if each.status == InvoiceStatus.DRAFT), None),
@@ -76,7 +79,7 @@ def invoices(request: PageRequest) -> HttpResponse:
 
 def _cells(invoice: Invoice) -> list[str]:
     """Return an invoice as a row of the file, as LIST_HEADS names it."""
-    amounts = (invoice.total, invoice.settled, invoice.due)
+    amounts = (invoice.subtotal, invoice.tax, invoice.total, invoice.settled, invoice.due)
     return [
         invoice.pk,
         invoice.period.label,
@@ -118,6 +121,7 @@ def invoice(request: PageRequest, pk: str) -> HttpResponse:
         "payment": money.payment,
         "may_pay": may_settle(request),
         "month": found.month,
+        **taxed.told(found, request.tenant),
         "rows": rows,
         "seconds": sum(row.line.unit_seconds for row in rows),
         "leases": sum(row.line.leases for row in rows),
@@ -253,6 +257,7 @@ def attempt(payment: Payment) -> tuple[str, str, datetime]:
 def cells(invoice: Invoice, rows: list[Row]) -> list[list[object]]:
     return [
         [row.line.n, row.line.project_id, row.what, row.sub, row.line.leases, row.line.unit_seconds,
-         fixed_point(row.nano_per_hour, 9), decimal_string(row.line.minor, invoice.currency), invoice.currency]
+         fixed_point(row.nano_per_hour, 9), decimal_string(row.line.minor, invoice.currency),
+         decimal_string(row.line.tax_minor, invoice.currency), invoice.currency]
         for row in rows
     ]  # fmt: skip

@@ -223,7 +223,7 @@ def note(invoice: Invoice | None, told: Tally, *, late: bool) -> str:
     """Say how the invoice stands to what was spent."""
     if invoice is None or invoice.status != InvoiceStatus.DRAFT:
         return "final"
-    open_minor = told.minor - invoice.total
+    open_minor = told.minor - invoice.subtotal
     if late or open_minor < 0:
         return "with what came late of months before"
     return f"{written(open_minor, told.currency)} more still runs" if open_minor else "all of it, to the cent"

@@ -31,6 +31,18 @@ SELECT EXISTS (SELECT FROM pg_stat_activity
 HERE = ("127.0.0.1", "::1", "0.0.0.0", "::", "")
 
 
+# Who sells in the showcase: nobody there is, and its VAT number is one by its check digit alone.
+SUPPLIER = {
+    "GPUBROKER_SUPPLIER_NAME": "Example Compute GmbH",
+    "GPUBROKER_SUPPLIER_STREET": "Beispielweg 7",
+    "GPUBROKER_SUPPLIER_POSTCODE": "10115",
+    "GPUBROKER_SUPPLIER_CITY": "Berlin",
+    "GPUBROKER_SUPPLIER_COUNTRY": "DE",
+    "GPUBROKER_SUPPLIER_VAT_ID": "DE111111125",
+    "GPUBROKER_SUPPLIER_EMAIL": "invoices@example.org",
+}
+
+
 @dataclass(frozen=True)
 class Product:
     """One installation on this machine."""
@@ -72,6 +84,7 @@ class Product:
             # The showcase's operator has no second factor yet; whoever adds one is asked for it all the same.
             "GPUBROKER_OPERATORS_NEED_MFA": "false" if self.address.startswith("http:") else "true",
             "GPUBROKER_PROVISIONER": "broker.provisioners.simulated.SimulatedProvisioner",
+            **SUPPLIER,
             "GPUBROKER_PAYMENT_GATEWAY": "billing.gateways.simulated.SimulatedGateway",
             "GPUBROKER_SECRET_KEY": secret(self.folders.secrets / "secret_key", self.account),
             "GPUBROKER_CREDENTIAL_KEYS": secret(

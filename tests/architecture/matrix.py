@@ -23,7 +23,7 @@ To add an address, write one line in ROWS: its route exactly as `urls.py` compos
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import date, timedelta
 from typing import Any
 
 from django.db.backends.postgresql.psycopg_any import NumericRange
@@ -34,6 +34,7 @@ from billing.services.funds import budgets, holds, needs
 from billing.services.grants import giving
 from billing.services.grants.giving import Terms
 from billing.services.ledger import posting
+from billing.services.tax import rates as tax_rates
 from broker.models import Allocation, LayoutChange, Lease, MovePlan, Node, Offering
 from broker.services.leases.request import Wanted, request
 from broker.services.volumes import keeping
@@ -190,6 +191,12 @@ def a_quota(world: World) -> str:
     quota = quotas.set_limit(project=child, kind=QuotaKind.UNITS, limit=1000, actor=SYSTEM, now=moment())
     assert isinstance(quota, Quota)
     return str(quota.pk)
+
+
+def a_tax_rate(world: World) -> str:
+    since = date(2020, 1, 1)
+    what = {"jurisdiction": "DE", "category": "standard", "rate_bp": 1900, "since": since}
+    return str((tax_rates.standing(**what) or tax_rates.publish(**what, actor=SYSTEM, now=moment())).pk)
 
 
 def a_budget(world: World) -> str:
@@ -401,6 +408,7 @@ THINGS: dict[str, Thing] = {
     "token": in_its_tenant(a_token),
     "quota": in_its_tenant(a_quota),
     "budget": in_its_tenant(a_budget),
+    "tax rate": a_tax_rate,
     "budget to remove": in_its_tenant(a_budget),
     "hold": in_its_tenant(a_hold),
     "event": in_its_tenant(lambda world: str(AuditEvent.objects.latest("id").pk)),
@@ -583,6 +591,11 @@ ROWS: dict[str, Row] = {
     "api/v1/ops/credit-notes/<str:pk>/pdf": fleet(thing="credit note", audited=True),
     "api/v1/ops/payments": fleet(audited=True),
     "api/v1/ops/payments/<str:pk>": fleet(thing="payment", audited=True),
+    "api/v1/ops/tax-rates": fleet(PUT=STAFF, audited=True),
+    "api/v1/ops/tax-rates/<str:pk>": fleet(thing="tax rate", audited=True),
+    "api/v1/ops/offerings/<str:pk>/tax-category": Row(
+        "fleet", {"PUT": STAFF}, thing="offering", writes_on_get=True
+    ),
     "api/v1/ops/ledger-transfers": fleet(audited=True),
     "api/v1/ops/ledger-transfers/<str:pk>": fleet(thing="ledger transfer", audited=True),
     "api/v1/ops/trial-balance": fleet(audited=True),
@@ -637,6 +650,7 @@ ROWS: dict[str, Row] = {
     "api/v1/holds": api("budgets", GET=ALL, part=SAME),
     "api/v1/holds/<str:pk>": api("budgets", thing="hold", GET=ALL, part=SAME),
     "api/v1/balance": api("billing", GET=PAYERS, part=NOBODY),
+    "api/v1/billing-details": api("billing", GET=PAYERS, PUT=SETTLERS, part=NOBODY),
     "api/v1/payments": api("billing", GET=PAYERS, part=NOBODY),
     "api/v1/payments/<str:pk>": api("billing", thing="payment", GET=PAYERS, part=NOBODY),
     "api/v1/price-versions": api("offerings", GET=ALL, part=SAME),
@@ -661,6 +675,7 @@ ROWS: dict[str, Row] = {
     "budgets/<str:pk>/remove/": page(thing="budget to remove", POST=PAYERS, part=SAME),
     "wallet/": page(GET=PAYERS, part=NOBODY),
     "invoices/": page(GET=PAYERS, part=NOBODY),
+    "invoices/details/": page(GET=PAYERS, POST=SETTLERS, part=NOBODY),
     "invoices/verify.py": anybody(),
     "invoices/<str:pk>/": page(thing="invoice", GET=PAYERS, part=NOBODY),
     "invoices/<str:pk>/bundle/": page(thing="invoice", GET=PAYERS, part=NOBODY),
@@ -696,6 +711,7 @@ ROWS: dict[str, Row] = {
     "ops/map/": ops(GET=STAFF),
     "ops/proofs/": ops(GET=STAFF),
     "ops/ledger/": ops(GET=STAFF),
+    "ops/taxes/": ops(GET=STAFF, POST=STAFF),
     "ops/system/": ops(GET=STAFF),
     "ops/cards/": ops(GET=STAFF),
     "ops/cards/<str:pk>/": ops(thing="gpu", GET=STAFF),

@@ -42,6 +42,7 @@ from tests.architecture.tables import CALL, addresses, missing, tables
 from tests.billing.histories import OPERATOR, customer, ran
 from tests.billing.payments.bills import bill, collect, ill, pay
 from tests.billing.portal.desks import Desk, opened
+from tests.billing.tax.papers import taxed
 from tests.broker.services.layouts import ONES
 from tests.tenants.people import ALL
 from tests.world import MODEL, REGION, offering
@@ -117,6 +118,7 @@ def of_tenant(desk: Desk) -> dict[str, str]:
     active = life.lease(owner, offering("3g.40gb"), volume=volume.pk, max_duration_s=9000)
     with walls.as_tenant(owner.tenant.pk):
         budgets.set_limit(project=owner.project, limit_minor=10**6, actor=owner.actor, now=life.now)
+        taxed("DE", 19)
     life.run(100)
     life.lease(owner, offering("card"), LeaseState.QUEUED, quantity=8, same_node=True)
     rating.rate(now=life.now)

@@ -75,6 +75,7 @@ class Portal:
             "spend by month": "/spend/?by=month&group=project",
             "budgets": "/budgets/",
             "invoices": "/invoices/",
+            "billing details": "/invoices/details/",
             "invoice": f"/invoices/{self.invoice}/",
             "invoice whose payment was declined": f"/invoices/{self.declined}/",
             "invoice explained": f"/invoices/{self.invoice}/?line=1",

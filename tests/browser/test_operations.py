@@ -48,6 +48,7 @@ def addresses(portal: Portal) -> dict[str, str]:
         "offerings": "/ops/offerings/",
         "offering": f"/ops/offerings/{Offering.objects.all()[0].pk}/",
         "ledger": "/ops/ledger/",
+        "taxes": "/ops/taxes/",
         "invoices": "/ops/invoices/",
         "invoice": f"/ops/invoices/{portal.declined}/",
         "system": "/ops/system/",

@@ -7,7 +7,7 @@ from typing import Any
 from django.contrib.auth.hashers import make_password
 from django.core.management.base import BaseCommand
 
-from billing.services.showcase import months, people, prices, racks, story
+from billing.services.showcase import months, papers, people, prices, racks, story
 from broker.models.telling import untold
 from ports import clock, ids
 from tenants.models import User
@@ -44,6 +44,9 @@ class Command(BaseCommand):
         kestrel = people.kestrel(hashed, now=then)
         tern = people.neighbour("Tern Robotics", "tern.example", hashed, now=then)
         fjord = people.neighbour("Fjord Climate", "fjord.example", hashed, now=then)
+        papers.publish(now=then)
+        papers.tell(kestrel, papers.KESTREL, now=then)
+        papers.tell(tern, papers.TERN, now=then)
         with untold():
             story.live_through(
                 [

@@ -15,6 +15,7 @@ from billing.portal.ops import (
     papers,
     payments,
     system,
+    taxes,
 )
 
 urlpatterns = [
@@ -41,6 +42,7 @@ urlpatterns = [
     path("invoices/<str:pk>/pdf/", papers.invoice, name="ops-invoice-pdf"),
     path("credit-notes/<str:pk>/pdf/", papers.credit_note, name="ops-credit-note-pdf"),
     path("ledger/", ledger.ledger, name="ops-ledger"),
+    path("taxes/", taxes.taxes, name="ops-taxes"),
     path("system/", system.system, name="ops-system"),
     path("proofs/", system.strip, name="ops-proofs"),
 ]

@@ -1,5 +1,7 @@
 """Who supplies and who pays, and how the one is taxed by the other."""
 
+from datetime import datetime
+
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
@@ -7,7 +9,7 @@ from billing.domain import tax
 from billing.domain.countries import NAMES
 from billing.domain.parties import NotAVatNumber, Party, vat_number
 from billing.domain.tax import Standing
-from billing.models import BillingDetails
+from billing.models import BillingDetails, TaxRate
 from tenants.models import Tenant
 
 
@@ -41,3 +43,11 @@ def standing(tenant: Tenant) -> Standing:
     by = supplier()
     told = customer(tenant)
     return tax.standing(by.country if by else "", told.country, vat_id=told.vat_id)
+
+
+def rate_on(taxed: Standing, moment: datetime) -> int | None:
+    """Return the standard rate of that day in basis points, or None where there is none or nobody knows it."""
+    rates = TaxRate.objects.filter(
+        jurisdiction=taxed.jurisdiction, category=tax.STANDARD, valid__contains=moment.date()
+    )
+    return rates.values_list("rate_bp", flat=True).first()

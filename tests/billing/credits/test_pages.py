@@ -237,6 +237,7 @@ def test_over_the_api_a_tenant_reads_its_notes_and_what_is_due(kestrel: Home, oc
         "2.500000",
     )
     (listed,) = api.ask("GET", f"credit-notes?invoice={october.pk}").json()["items"]
+    nothing = {"amount": "0.000000", "currency": "EUR"}
     assert listed == api.ask("GET", f"credit-notes/{note.pk}").json()
     assert listed == {
         "id": note.pk,
@@ -244,12 +245,13 @@ def test_over_the_api_a_tenant_reads_its_notes_and_what_is_due(kestrel: Home, oc
         "invoice": october.pk,
         "reason": WHY,
         "total": {"amount": "0.550000", "currency": "EUR"},
+        "tax": nothing,
         "off_due": {"amount": "0.550000", "currency": "EUR"},
         "to_balance": {"amount": "0.000000", "currency": "EUR"},
         "to_grants": {"amount": "0.000000", "currency": "EUR"},
         "lines": [
-            {"n": 1, "amount": {"amount": "0.500000", "currency": "EUR"}},
-            {"n": 2, "amount": {"amount": "0.050000", "currency": "EUR"}},
+            {"n": 1, "amount": {"amount": "0.500000", "currency": "EUR"}, "tax": nothing},
+            {"n": 2, "amount": {"amount": "0.050000", "currency": "EUR"}, "tax": nothing},
         ],
         "issued_at": "2026-11-01T00:05:00Z",
     }
