@@ -2,7 +2,7 @@
 
 Where one is comes from `tenants.portal.shell.places`, what it costs from `billing.portal.shell.figures`,
 which returns plain values, any of: counts {address name: number}, meters [{label, value, unit, sub, href,
-mini_percent, kind, phone, id, source}], alerts, alerts_url, search_url, search_hint.
+mini_percent, kind, phone, id, source}], alerts, alerts_url, note, search_url, search_hint.
 """
 
 from collections.abc import Iterable
@@ -88,6 +88,7 @@ class Shell:
     search_hint: str = "Search leases"
     alerts: int = 0
     alerts_url: str = ""
+    note: dict[str, str] | None = None  # what every page says first: kind, head, text
     now: datetime | None = None
 
 
@@ -268,6 +269,7 @@ def assemble(request: HttpRequest) -> Shell:
         search_hint=told.get("search_hint", "Search leases"),
         alerts=told.get("alerts", 0),
         alerts_url=told.get("alerts_url", ""),
+        note=told.get("note"),
         now=now,
     )
 

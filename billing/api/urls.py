@@ -10,6 +10,7 @@ from billing.api.all_ledger import OpsLedgerTransfers, OpsTrialBalance
 from billing.api.all_money import OpsOfferings, OpsPayments, OpsPriceVersions, OpsProofs
 from billing.api.all_prices import OpsEnds, OpsGaps, OpsNextPrices, OpsPreviews
 from billing.api.all_taxes import OpsTaxedAs, OpsTaxRates
+from billing.api.all_terms import OpsTerms
 from billing.api.balance import Balances
 from billing.api.budgets import Budgets, Holds
 from billing.api.credit_notes import CreditNotes
@@ -20,6 +21,7 @@ from billing.api.payments import Payments
 from billing.api.prices import PriceVersions
 from billing.api.quotes import Quotes
 from billing.api.usage import LeaseCharges, RatedCharges, Usage
+from billing.api.wallet import WalletView
 
 router = SimpleRouter(trailing_slash=False, use_regex_path=False)
 router.register("quotes", Quotes, "api-quote")
@@ -29,6 +31,7 @@ router.register("invoices", Invoices, "api-invoice")
 router.register("credit-notes", CreditNotes, "api-credit-note")
 router.register("budgets", Budgets, "api-budget")
 router.register("holds", Holds, "api-hold")
+router.register("wallet", WalletView, "api-wallet")
 router.register("grants", Grants, "api-grant")
 router.register("balance", Balances, "api-balance")
 router.register("payments", Payments, "api-payment")
@@ -38,6 +41,7 @@ router.register("ops/offerings", OpsOfferings, "api-ops-offering")
 router.register("ops/price-versions", OpsPriceVersions, "api-ops-price-version")
 router.register("ops/invoices", OpsInvoices, "api-ops-invoice")
 router.register("ops/credit-notes", OpsCreditNotes, "api-ops-credit-note")
+router.register("ops/terms", OpsTerms, "api-ops-terms")
 router.register("ops/grants", OpsGrants, "api-ops-grant")
 router.register("ops/payments", OpsPayments, "api-ops-payment")
 router.register("ops/ledger-transfers", OpsLedgerTransfers, "api-ops-ledger-transfer")

@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 
 # A price is nano currency units per hour and usage is seconds, so every charge is a whole number of these.
+HIGHEST = 10**15  # minor units; what is left of an exact amount's digits is room for sums
 EXACT_PER_UNIT = 3600 * 10**9
 
 # Decimal places of ISO 4217; two unless listed. A currency we do not list is refused, never guessed.

@@ -20,6 +20,7 @@ from billing.models.stripe import (
     StripePace,
 )
 from billing.models.taxes import InvoiceTax, TaxCategory, TaxedAs, TaxRate
+from billing.models.wallets import PaymentTerms, TenantStanding, TenantTerms, Wallet, WalletPart
 
 __all__ = [
     "AccountBalance",
@@ -50,6 +51,7 @@ __all__ = [
     "LedgerTransfer",
     "Payment",
     "PaymentStatus",
+    "PaymentTerms",
     "PriceVersion",
     "Quote",
     "RateCard",
@@ -65,5 +67,9 @@ __all__ = [
     "TaxCategory",
     "TaxRate",
     "TaxedAs",
+    "TenantStanding",
+    "TenantTerms",
     "TransferKind",
+    "Wallet",
+    "WalletPart",
 ]

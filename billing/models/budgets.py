@@ -67,6 +67,7 @@ class Hold(TenantOwned):
     looked_at = models.DateTimeField()
     seq = models.PositiveIntegerField(default=0)  # the step of the lease that was seen then
     settled_at = models.DateTimeField(null=True)
+    covers_until = models.DateTimeField(null=True)  # by its tenant's wallet; None where that was not asked
 
     class Meta:
         indexes = [

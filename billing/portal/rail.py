@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from billing.domain.money import Money
 from billing.domain.pricing import at_most
-from billing.portal import meters, seats
+from billing.portal import meters, seats, standing
 from billing.portal.pages import PageRequest
 from billing.portal.seats import Drawing
 from billing.portal.shelf import Sold
@@ -125,7 +125,8 @@ def quote(request: PageRequest, each: Sold, wanted: Wanted) -> Quote:
     lease, refused = judged(request, wanted)
     bars = meters.quotas(request.project, now=request.now, currency=request.tenant.currency)
     room = standings.room(request.project, now=request.now)
-    over_budget = holds.refusal(lease, now=request.now) if lease and room else None
+    asked = lease and (room or standing.terms_of(request.scope))
+    no_funds = holds.refusal(lease, now=request.now) if lease and asked else None
     cost = most(each, wanted, request.tenant.currency)
     return Quote(
         sold=each,
@@ -140,7 +141,7 @@ def quote(request: PageRequest, each: Sold, wanted: Wanted) -> Quote:
         fits=seating is not None,
         starts=distribution(starts(request.tenant.pk, offering)),
         ends=earliest_end(request, wanted),
-        refused=refused or beyond(each, wanted, bars) or over_budget,
+        refused=refused or beyond(each, wanted, bars) or no_funds,
         others=others(lease, cost, request.now) if lease and cost else (),
         offer=offer_for(lease, each.price, now=request.now) if lease else None,
     )

@@ -9,7 +9,7 @@ from django.urls import reverse
 from billing.domain.money import exponent_of, half_up
 from billing.domain.money import shown as written
 from billing.models import Budget
-from billing.portal import meters
+from billing.portal import meters, standing
 from billing.portal.pages import Scope, scope_of
 from broker.domain.states import LeaseState
 from ports import clock
@@ -18,20 +18,25 @@ S = LeaseState
 
 
 def figures(request: Any) -> dict[str, Any]:
-    """Return counts and meters for a visitor inside a tenant; nothing anywhere else. At most five queries."""
+    """Return counts and meters for a visitor inside a tenant; nothing anywhere else.
+
+    At most six queries, and six more for who pays beforehand.
+    """
     if getattr(request, "project", None) is None or not hasattr(request, "tenant"):
         return {}
     scope = scope_of(request)
     now = getattr(request, "now", None) or clock.now()
     counts = live(scope)
+    purse = standing.wallet(scope, now=now) if request.roles.may("billing.read", ()) else []
     return {
         "counts": {
             "leases": sum(counts.values()),
             "queue": scope.known.get("queued", counts.get(S.QUEUED, 0)),
         },
-        "meters": told(scope, now=now, running=counts.get(S.ACTIVE, 0)),
+        "meters": told(scope, now=now, running=counts.get(S.ACTIVE, 0), wallet=purse),
         "search_url": reverse("leases"),
         "search_hint": "Search leases",
+        "note": standing.note(scope),
     }
 
 
@@ -57,7 +62,7 @@ def limited(spent: int, budget: Budget | None) -> dict[str, Any]:
     }
 
 
-def told(scope: Scope, *, now: Any, running: int) -> list[dict[str, Any]]:
+def told(scope: Scope, *, now: Any, running: int, wallet: list[dict[str, Any]]) -> list[dict[str, Any]]:
     currency = scope.tenant.currency
     month = now.astimezone(ZoneInfo(scope.tenant.time_zone))
     burn = half_up(meters.burning(scope, now=now), meters.NANO // 10 ** exponent_of(currency))
@@ -69,4 +74,5 @@ def told(scope: Scope, *, now: Any, running: int) -> list[dict[str, Any]]:
         {"label": f"Spent in {month:%B}", "value": written(spent, currency), **limited(spent, budget)},
         {"label": "Running", "value": str(running), "sub": "lease" if running == 1 else "leases",
          "href": f"{reverse('leases')}?state=active"},
+        *wallet,
     ]  # fmt: skip

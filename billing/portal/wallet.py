@@ -13,6 +13,7 @@ from billing.portal.pages import PageRequest, page
 from billing.services.grants import purse
 from billing.services.grants.purse import Stands, State
 from billing.services.ledger import books
+from billing.services.wallets import money, terms
 from tenants.models import Project
 from tenants.services.permissions import require
 
@@ -46,12 +47,15 @@ def wallet(request: PageRequest) -> HttpResponse:
         "draws": list(draws.order_by("-at", "pk")[:PAID]),
         "balance": books.balance(request.tenant.pk, request.tenant.currency),
         "credit": sum(row.stands.left for row in usable),
+        "terms": terms.of(request.tenant),
+        "funds": money.funds(request.tenant, now=request.now),
         "ends": min(ends, default=None),
         "currency": request.tenant.currency,
         "tenant": request.tenant,
         "now": request.now,
         "call": calls.get("/grants?limit=500"),
         "call_balance": calls.get("/balance"),
+        "call_wallet": calls.get("/wallet"),
     }
     return render(request, "billing/wallet.html", shown)
 

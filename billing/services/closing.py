@@ -15,6 +15,7 @@ from billing.services.rating import Gap, PriceGap
 from billing.services.statements import statement
 from billing.services.tax import rates, standings
 from billing.services.tax.rates import TaxGap
+from billing.services.wallets import covering
 from broker.domain.states import LeaseState
 from broker.models import Lease, StaleLease
 from broker.services.leases import ticks
@@ -62,7 +63,9 @@ def close_period(tenant: Tenant, label: str, *, now: datetime) -> Invoice | None
     rate that nobody knows, StaleLease while it is not certain up to when a lease of it has lived.
     """
     with as_tenant(tenant.pk):
-        month = BillingPeriod.objects.select_for_update().filter(tenant=tenant, label=label).first()
+        month = (
+            BillingPeriod.objects.select_for_update(no_key=True).filter(tenant=tenant, label=label).first()
+        )
         if month is None:
             raise Missing(
                 f"There is no month {label}.", fix="List the invoices to see which months there are."
@@ -118,6 +121,7 @@ def _close(tenant: Tenant, month: BillingPeriod, now: datetime) -> None:
     if invoice:
         rates.check_known(invoice)
         _finalize(invoice, tenant, month, now)
+    covering.invoiced(month)
     month.status, month.closed_at = CLOSED, now
     month.save(update_fields=["status", "closed_at"])
     if invoice:

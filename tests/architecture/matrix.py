@@ -28,7 +28,7 @@ from typing import Any
 
 from django.db.backends.postgresql.psycopg_any import NumericRange
 
-from billing.models import Hold, Invoice, InvoiceLine, LedgerTransfer, Payment
+from billing.models import Hold, Invoice, InvoiceLine, LedgerTransfer, Payment, TenantTerms
 from billing.services import crediting, drafts, own_prices, periods, rating
 from billing.services.funds import budgets, holds, needs
 from billing.services.grants import giving
@@ -333,6 +333,11 @@ def a_grant(world: World) -> str:
     return str(giving.give(world.tenant, terms, idem="matrix", actor=SYSTEM, now=moment()).pk)
 
 
+def some_terms(world: World) -> str:
+    made = {"payment": "invoice", "standing": "good", "since": moment()}
+    return str(TenantTerms.objects.get_or_create(tenant=world.tenant, defaults=made)[0].pk)
+
+
 def a_transfer(world: World) -> str:
     """What is posted of an invoice."""
     invoice = a_final_invoice(world)
@@ -385,6 +390,7 @@ THINGS: dict[str, Thing] = {
     "final invoice": in_its_tenant(a_final_invoice),
     "payment": in_its_tenant(a_payment),
     "credit note": in_its_tenant(a_credit_note),
+    "terms": in_its_tenant(some_terms),
     "grant": in_its_tenant(a_grant),
     "ledger transfer": in_its_tenant(a_transfer),
     "lease": in_its_tenant(a_lease),
@@ -589,6 +595,8 @@ ROWS: dict[str, Row] = {
     "api/v1/ops/grants": fleet(audited=True),
     "api/v1/ops/grants/<str:pk>": fleet(thing="grant", audited=True),
     "api/v1/ops/credit-notes/<str:pk>/pdf": fleet(thing="credit note", audited=True),
+    "api/v1/ops/terms": fleet(audited=True),
+    "api/v1/ops/terms/<str:pk>": fleet(thing="terms", audited=True),
     "api/v1/ops/payments": fleet(audited=True),
     "api/v1/ops/payments/<str:pk>": fleet(thing="payment", audited=True),
     "api/v1/ops/tax-rates": fleet(PUT=STAFF, audited=True),
@@ -628,6 +636,7 @@ ROWS: dict[str, Row] = {
     "api/v1/invoices/<str:pk>/pay": api("billing", thing="final invoice", POST=SETTLERS, part=NOBODY),
     "api/v1/credit-notes": api("billing", GET=PAYERS, part=NOBODY),
     "api/v1/credit-notes/<str:pk>": api("billing", thing="credit note", GET=PAYERS, part=NOBODY),
+    "api/v1/wallet": api("billing", GET=PAYERS, part=NOBODY),
     "api/v1/grants": api("billing", GET=PAYERS, part=NOBODY),
     "api/v1/grants/<str:pk>": api("billing", thing="grant", GET=PAYERS, part=NOBODY),
     "api/v1/credit-notes/<str:pk>/pdf": api("billing", thing="credit note", GET=PAYERS, part=NOBODY),
@@ -720,6 +729,7 @@ ROWS: dict[str, Row] = {
     "ops/cards/<str:pk>/return/": ops(thing="gpu", GET=STAFF, POST=STAFF),
     "ops/grants/": ops(GET=STAFF),
     "ops/grants/<str:pk>/give/": ops(thing="tenant", GET=STAFF, POST=STAFF),
+    "ops/terms/<str:pk>/": ops(thing="tenant", GET=STAFF, POST=STAFF),
     "ops/invoices/": ops(GET=STAFF),
     "ops/invoices/<str:pk>/": ops(thing="final invoice", GET=STAFF, POST=STAFF),
     "ops/invoices/<str:pk>/pdf/": ops(thing="final invoice", GET=STAFF),

@@ -147,6 +147,15 @@ def the_grant_of_it(tenant_id: str, number: int) -> str:
     return str(apps.get_model("billing.GrantDraw")._default_manager.latest("pk").grant_id)
 
 
+def a_wallet(tenant_id: str, number: int) -> int:
+    model = apps.get_model("billing.Wallet")
+    found = model._default_manager.filter(tenant_id=tenant_id).first()
+    if found is None:
+        found = sample(model, tenant_id, number=number)
+        found.save(force_insert=True)
+    return int(found.pk)
+
+
 def an_account(kind: str) -> Any:
     """Return what keeps an account of the tenant, for a transfer: PostgreSQL looks at its accounts at once."""
 
@@ -203,6 +212,7 @@ PARTICULAR: dict[str, dict[str, Any]] = {
     "billing.GrantLapse": {"grant_id": a_grant_that_ended, "minor": 0},
     "billing.BalanceDraw": {"invoice_id": a_draft},
     "billing.HoldPart": {"hold_id": a_hold, "month_id": a_month_of_a_budget},
+    "billing.WalletPart": {"hold_id": None, "wallet_id": a_wallet},
     "billing.AccountBalance": {"account_id": lambda tenant_id, number: 10**6 + number},
     "billing.LedgerTransfer": {
         "debit_account_id": an_account("receivable"),

@@ -16,6 +16,7 @@ from billing.portal.ops import (
     payments,
     system,
     taxes,
+    terms,
 )
 
 urlpatterns = [
@@ -41,6 +42,7 @@ urlpatterns = [
     path("grants/<str:pk>/give/", grant.give, name="ops-grant"),
     path("invoices/<str:pk>/pdf/", papers.invoice, name="ops-invoice-pdf"),
     path("credit-notes/<str:pk>/pdf/", papers.credit_note, name="ops-credit-note-pdf"),
+    path("terms/<str:pk>/", terms.terms, name="ops-terms"),
     path("ledger/", ledger.ledger, name="ops-ledger"),
     path("taxes/", taxes.taxes, name="ops-taxes"),
     path("system/", system.system, name="ops-system"),

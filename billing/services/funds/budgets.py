@@ -5,7 +5,7 @@ from datetime import datetime
 from django.db import transaction
 from django.db.models import F
 
-from billing.domain.money import Money
+from billing.domain.money import HIGHEST, Money
 from billing.models import Budget
 from billing.services.funds import beginning
 from ports import database
@@ -16,7 +16,6 @@ from tenants.services.actors import Actor
 from tenants.services.refusals import Invalid, NotAllowed
 
 ALONE = "SELECT pg_advisory_xact_lock(1, hashtext(%s::text))"
-HIGHEST = 10**15  # minor units; what is left of an exact amount's digits is room for sums
 
 
 def may_set(grants: Grants, project: Project) -> bool:

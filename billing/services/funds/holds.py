@@ -9,15 +9,29 @@ from django.db.models import Q
 
 from billing.domain import holding
 from billing.domain.money import Money, exponent_of, to_minor, to_minor_up
-from billing.models import BillingPeriod, Budget, BudgetMonth, Hold, HoldPart
+from billing.models import (
+    BillingPeriod,
+    Budget,
+    BudgetMonth,
+    Hold,
+    HoldPart,
+    PaymentTerms,
+    TenantStanding,
+)
 from billing.services.funds.needs import NO_USE, Outlook, Use, uses
+from billing.services.wallets import covering
+from billing.services.wallets.covering import PaymentRequired
 from broker.models import Lease
 from ports import database
 from tenants.models import Project
 from tenants.services.quotas import hold_off_new
 from tenants.services.refusals import Fix, Refused
 
-IS_LIMITED = "SELECT EXISTS (SELECT FROM billing_budget WHERE project_id = ANY(%s::text[]))"
+# One question on the request path: whether a budget lies on it, and how the tenant pays and stands.
+ASK = """
+SELECT EXISTS (SELECT FROM billing_budget WHERE project_id = ANY(%s::text[])), t.payment, t.standing, t.why
+  FROM (SELECT) one LEFT JOIN billing_tenantterms t ON t.tenant_id = %s
+"""
 
 
 class BudgetExceeded(Refused):
@@ -26,29 +40,49 @@ class BudgetExceeded(Refused):
     code, status, title = "budget-hold-failed", 402, "The budget does not allow this"
 
 
+class Overdue(Refused):
+    """The tenant is suspended for what it owes: what runs goes on, nothing new begins."""
+
+    code, status, title = "payment-overdue", 402, "Nothing new can begin before what is overdue is paid"
+
+    def __init__(self, why: str) -> None:
+        told = f" {why.rstrip('.')}." if why else ""
+        super().__init__(
+            f"Your tenant is suspended for what it owes.{told}",
+            fix=Fix("Pay the invoices that are due, or ask the operator.", "GET", "/api/v1/invoices"),
+        )
+
+
 def gate(lease: Lease, *, now: datetime) -> Callable[[], None]:
-    """Set aside what the lease may come to in every budget on its path, or raise BudgetExceeded."""
+    """Set aside what the lease may come to in every budget on its path, and in its tenant's wallet if it has to.
+
+    Raises BudgetExceeded, PaymentRequired, or Overdue for a tenant that may begin nothing new.
+    """
     cursor = database.prepared()
-    cursor.execute(IS_LIMITED, [lease.project.path])
+    cursor.execute(ASK, [lease.project.path, lease.tenant_id])
 
     def judge() -> None:
         with cursor:
-            (limited,) = cursor.fetchone()
+            limited, payment, standing, why = cursor.fetchone()
+        if standing == TenantStanding.SUSPENDED:
+            raise Overdue(why)
         if limited:
             use = NO_USE if lease._state.adding else uses([lease.pk]).get(lease.pk, NO_USE)
             set_aside(lease, Outlook(lease.project.tenant, [lease]).needed(lease, use, now=now), use, now=now)
+        if payment == PaymentTerms.PREPAID:
+            covering.take(lease, now=now)
 
     return judge
 
 
-def refusal(lease: Lease, *, now: datetime) -> BudgetExceeded | None:
+def refusal(lease: Lease, *, now: datetime) -> Refused | None:
     """Return what the gate would say to a lease that is not asked for yet; nothing is taken."""
     try:
         with transaction.atomic():
             hold_off_new(lease.tenant_id)
             gate(lease, now=now)()
             transaction.set_rollback(True)
-    except BudgetExceeded as said:
+    except (BudgetExceeded, PaymentRequired, Overdue) as said:
         return said
     return None
 

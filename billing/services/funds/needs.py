@@ -65,23 +65,35 @@ class Outlook:
         self._months: list[tuple[int, Period]] = []
         self._prices: dict[str, list[holding.Priced]] = {}
 
-    def needed(self, lease: Lease, use: Use, *, now: datetime) -> dict[int, int]:
+    def needed(
+        self, lease: Lease, use: Use, *, now: datetime, within: timedelta | None = None
+    ) -> dict[int, int]:
         """Return by month what a lease that may still run can come to at most, charged or not; exact.
 
-        A price that is published later, and begins before its end, is set aside at the next look.
+        A price that is published later, and begins before its end, is set aside at the next look. `within` says how
+        far ahead is looked: of what it may still use after that, nothing is told.
         """
         uncharged = use.uncharged // lease.quantity
         if lease.active_at and lease.state == LeaseState.ACTIVE:
             end = growing.end_of(lease, lease.active_at).replace(microsecond=0)
             in_all = int((end - lease.active_at.replace(microsecond=0)).total_seconds()) + lease.spent_s
             left = max(in_all - use.charged // lease.quantity, 0)
-            rest = self._spread(lease, end - timedelta(seconds=left), left, holding.spread)
+            since = end - timedelta(seconds=left)
+            if within is not None:
+                left = min(left, max(-((since - now - within) // timedelta(seconds=1)), 0))
+            rest = self._spread(lease, since, left, holding.spread)
         else:
             since, left = now.replace(microsecond=0), lease.max_duration_s - lease.spent_s
             if lease.end_date:
                 left = min(left, max(-((since - lease.end_date) // timedelta(seconds=1)), 0))
+            if within is not None:
+                left = min(left, within // timedelta(seconds=1))
             rest = self._spread(lease, since, left + uncharged, holding.at_worst)
         return holding.together(use.by_month, rest)
+
+    def pieces(self, lease: Lease) -> int:
+        """Return how many prices of a lease are known, now and later: on so many lines its cost may lie at most."""
+        return 1 if lease.pk in self._promised else max(len(self._prices.get(lease.offering_id, ())), 1)
 
     def over(self, lease: Lease, use: Use, *, now: datetime) -> dict[int, int]:
         """Return by month what a lease that runs no longer comes to: what is charged, and what is yet to be."""

@@ -10,6 +10,8 @@ from django.db.models import F, OuterRef, Subquery
 from billing.models import Hold
 from billing.services.funds.holds import BudgetExceeded, set_aside
 from billing.services.funds.needs import NO_USE, Outlook, uses
+from billing.services.wallets import covering, money
+from billing.services.wallets.covering import PaymentRequired
 from broker.domain.states import EndReason, LeaseState
 from broker.models import Lease, StaleLease
 from broker.services.leases import ending
@@ -29,7 +31,13 @@ SELECT DISTINCT l.id, l.tenant_id
   FROM billing_budget b
   JOIN tenants_project p ON p.path @> ARRAY[b.project_id]::varchar[]
   JOIN broker_lease l ON l.project_id = p.id AND l.state IN ('queued', 'provisioning', 'active')
- WHERE NOT EXISTS (SELECT FROM billing_hold h WHERE h.lease_id = l.id) LIMIT %s
+ WHERE NOT EXISTS (SELECT FROM billing_hold h WHERE h.lease_id = l.id)
+ UNION
+SELECT l.id, l.tenant_id
+  FROM billing_tenantterms t JOIN broker_lease l ON l.tenant_id = t.tenant_id
+ WHERE t.payment = 'prepaid' AND l.state IN ('queued', 'provisioning', 'active')
+   AND NOT EXISTS (SELECT FROM billing_hold h WHERE h.lease_id = l.id AND h.covers_until IS NOT NULL)
+ LIMIT %s
 """
 
 
@@ -69,6 +77,9 @@ def _look(lease_id: str, tenant_id: str, now: datetime) -> None:
         try:
             with transaction.atomic():
                 _bring_up(lease, now)
+        except PaymentRequired as refusal:
+            log.warning("a lease has no money any longer", lease_id=lease.pk, why=refusal.detail)
+            ending.release(lease, reason=EndReason.UNPAID, now=now)
         except BudgetExceeded as refusal:  # it waits, and nobody starts it while its row is kept
             log.warning("a lease that waits has no budget any longer", lease_id=lease_id, why=refusal.detail)
             ending.release(lease, reason=EndReason.BUDGET, now=now)
@@ -81,10 +92,24 @@ def _bring_up(lease: Lease, now: datetime) -> None:
         force = state == LeaseState.ACTIVE or moves
         wanted = Outlook(lease.project.tenant, [lease]).needed(lease, use, now=now)
         set_aside(lease, wanted, use, now=now, force=force or not Hold.objects.filter(lease=lease).exists())
+        _cover(lease, state, now)
     elif state == LeaseState.STOPPING or use.uncharged or (moves and state not in OVER):
         # It may go on, or is yet to be charged.
         Hold.objects.filter(lease=lease).update(looked_at=now, seq=lease.seq)
     else:
         set_aside(lease, use.by_month, use, now=now, force=True)
+        _cover(lease, state, now)
         if state in OVER:
             Hold.objects.filter(lease=lease).update(settled_at=now)
+
+
+def _cover(lease: Lease, state: LeaseState, now: datetime) -> None:
+    """Keep a lease covered by its tenant's wallet while it may run, and leave taken what it was charged after that."""
+    if not money.is_prepaid(lease.tenant_id):
+        covering.drop(lease)
+    elif state == LeaseState.ACTIVE:
+        covering.extend(lease, now=now)
+    elif state in WAITS:
+        covering.take(lease, now=now)
+    else:
+        covering.close(lease, now=now)

@@ -5,9 +5,8 @@ from datetime import datetime
 
 from django.db import transaction
 
-from billing.domain.money import Money
+from billing.domain.money import HIGHEST, Money
 from billing.models import Grant, GrantSource
-from billing.services.funds.budgets import HIGHEST
 from billing.services.ledger import posting
 from broker.models import Offering
 from broker.services.leases import evicting

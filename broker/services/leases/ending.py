@@ -28,6 +28,7 @@ WORDS = {
     EndReason.DEVICE_LOST: "its node or card was lost",
     EndReason.PROVISION_TIMEOUT: "not ready in time",
     EndReason.SPEC_REFUSED: "the cluster refused it",
+    EndReason.UNPAID: "there was no money for it any longer",
     EndReason.BUDGET: "its budget has no room for it",
 }
 
