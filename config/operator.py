@@ -149,6 +149,12 @@ class Operator(BaseSettings):
         le=30 * 86400,
         description="For how long after it was made the price of a quote can be had.",
     )
+    free_start_s: int = Field(
+        default=120,
+        ge=0,
+        le=300,
+        description="Spot that is taken back for others before it ran so many seconds costs nothing; of new prices.",
+    )
     provision_timeout_s: int = Field(
         default=600, description="A lease not active this long after placement ends as provision_timeout."
     )

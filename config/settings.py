@@ -309,6 +309,7 @@ NEW_TENANT_UNITS = operator.new_tenant_units
 NEW_TENANT_STORAGE_GIB = operator.new_tenant_storage_gib
 MAX_LEASE_HOURS = operator.max_lease_hours
 QUOTE_LASTS_S = operator.quote_lasts_s
+FREE_START_S = operator.free_start_s
 PROVISION_TIMEOUT_S = operator.provision_timeout_s
 MOVE_NOTICE_S = operator.move_notice_s
 CURRENCY = operator.currency

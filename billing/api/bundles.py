@@ -43,6 +43,7 @@ class PricedOut(serializers.Serializer[Any]):
     since = serializers.DateTimeField()
     until = serializers.DateTimeField(allow_null=True)
     own = serializers.BooleanField(required=False)
+    free_start_s = serializers.IntegerField(required=False)
 
 
 class FactsOfLineOut(serializers.Serializer[Any]):
@@ -54,6 +55,8 @@ class FactsOfLineOut(serializers.Serializer[Any]):
     price = serializers.IntegerField()
     leases = serializers.IntegerField()
     unit_seconds = serializers.IntegerField()
+    given_back_s = serializers.IntegerField(required=False)
+    given_back = serializers.CharField(required=False)
     exact = serializers.CharField()
     minor = serializers.IntegerField()
 
@@ -74,6 +77,7 @@ class StepOut(serializers.Serializer[Any]):
     offering = serializers.CharField()
     project = serializers.CharField()
     quantity = serializers.IntegerField()
+    taken = serializers.BooleanField(required=False)
 
 
 class PromiseOut(serializers.Serializer[Any]):

@@ -149,6 +149,7 @@ class LineOut(serializers.ModelSerializer[InvoiceLine]):
             "price_version",
             "leases",
             "unit_seconds",
+            "given_back_s",
             "exact",
             "amount",
             "tax_category",

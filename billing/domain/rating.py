@@ -26,6 +26,7 @@ class Step:
     offering: str
     quantity: int
     price_class: PriceClass
+    taken: bool = False  # it ended what ran: the provider took it back
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,7 @@ class Price:
     end: datetime | None
     nano_per_hour: int
     own: bool = False  # the tenant's own, which comes before the list's
+    free_start_s: int = 0  # what is taken back before it ran so long costs nothing
 
     def valid(self, until: datetime) -> Period | None:
         """Return when it applies, looking no further than `until`."""
@@ -55,6 +57,7 @@ class Segment:
 
     opened: Step
     span: Period
+    taken_after_s: int | None = None  # since its start, if it was taken back then
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +71,11 @@ class Charge:
     span: Period
     unit_seconds: int
     exact_num: int
+    given_back: bool = False  # then both are less than nought
+
+    def back(self) -> "Charge":
+        """Return what gives it back."""
+        return replace(self, unit_seconds=-self.unit_seconds, exact_num=-self.exact_num, given_back=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +109,16 @@ def segments(steps: Iterable[Step]) -> Iterator[Segment]:
                     f"transition {closed.seq} of {closed.lease} is earlier than the one before it"
                 )
             if opened.after in BILLABLE and opened.at < closed.at:
-                yield Segment(opened, Period(opened.at, closed.at))
+                after = _taken_after(life, opened)
+                yield Segment(opened, Period(opened.at, closed.at), after)
+
+
+def _taken_after(life: list[Step], opened: Step) -> int | None:
+    """Return for how many seconds the run that a step is in had lasted when it was taken back, or None."""
+    at = next(n for n, step in enumerate(life) if step is opened)
+    first = next(n for n in range(at, -1, -1) if n == 0 or life[n - 1].after not in BILLABLE)
+    last = next((step for step in life[at:] if step.after not in BILLABLE), None)
+    return Period(life[first].at, last.at).seconds if last and last.taken else None
 
 
 def rate(
@@ -125,7 +142,11 @@ def rate(
         if (kept := promised.get(opened.lease)) and kept.offering == opened.offering:
             known = [replace(kept, start=opened.at, end=None)]
         found = list(_charges(segment, known, periods))
-        missing = segment.span.seconds * opened.quantity - sum(charge.unit_seconds for charge in found)
+        if segment.taken_after_s is not None:
+            found += [charge.back() for charge in found if _is_free(charge, known, segment.taken_after_s)]
+        missing = segment.span.seconds * opened.quantity - sum(
+            charge.unit_seconds for charge in found if not charge.given_back
+        )
         if missing < 0:
             raise ValueError(
                 f"{opened.lease} has two prices or two billing periods at once in {segment.span}"
@@ -134,6 +155,10 @@ def rate(
             unrated.append(Unrated(opened.lease, opened.seq, missing))
         charges += found
     return Rated(tuple(sorted(charges, key=_key)), tuple(unrated))
+
+
+def _is_free(charge: Charge, known: list[Price], taken_after_s: int) -> bool:
+    return any(price.version == charge.version and taken_after_s < price.free_start_s for price in known)
 
 
 def _course(prices: list[Price]) -> list[Price]:
@@ -166,5 +191,5 @@ def _charges(segment: Segment, prices: list[Price], periods: dict[str, Period]) 
             )
 
 
-def _key(charge: Charge) -> tuple[str, int, datetime, str, str]:
-    return charge.lease, charge.seq, charge.span.start, charge.version, charge.period
+def _key(charge: Charge) -> tuple[str, int, datetime, str, str, bool]:
+    return charge.lease, charge.seq, charge.span.start, charge.version, charge.period, charge.given_back

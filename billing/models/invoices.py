@@ -110,7 +110,8 @@ class InvoiceLine(TenantOwned):
     offering_id = models.CharField(max_length=ID_LENGTH)
     price_version_id = models.BigIntegerField()
     leases = models.PositiveIntegerField()  # how many are in it
-    unit_seconds = models.BigIntegerField()
+    unit_seconds = models.BigIntegerField()  # what is left after those were given back
+    given_back_s = models.BigIntegerField(default=0, db_default=0)
     exact_num = models.DecimalField(max_digits=38, decimal_places=0)
     minor = models.BigIntegerField()
     tax_category = models.CharField(max_length=10, default=STANDARD, db_default=STANDARD)

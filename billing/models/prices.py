@@ -43,6 +43,8 @@ class PriceVersion(models.Model):
     currency = models.CharField(max_length=3)
     valid = DateTimeRangeField()  # [from, until); until open is the present price
     nano_per_hour = models.BigIntegerField()  # 10⁻⁹ currency units an hour, for one
+    # What is taken back for others before it ran so long since its start costs nothing.
+    free_start_s = models.PositiveIntegerField(default=0, db_default=0)
     created_by = models.CharField(max_length=254, blank=True, default="")
     created_at = models.DateTimeField()
 

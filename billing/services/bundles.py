@@ -90,7 +90,10 @@ class Bundle:
             cursor.execute(statement("bundle_steps"), asked)
             rows = cursor.fetchall()
             quotes = {quote.lease_id: quote for quote in Quote.objects.filter(lease__in=asked["leases"])}
-        steps = {lease: [_step(row) for row in life] for lease, life in groupby(rows, itemgetter(0))}
+        steps = {
+            lease: [_step(row, terms=self.terms) for row in life]
+            for lease, life in groupby(rows, itemgetter(0))
+        }
         return [
             {
                 "id": lease,
@@ -170,7 +173,8 @@ def _gathered(invoice: Invoice, lines: list[InvoiceLine], charged: Charged) -> B
     end = max(month.span.upper for month in months)
     priced = {line.price_version_id for line in lines} | charged.promised
     versions = list(PriceVersion.objects.filter(pk__in=priced).order_by("pk"))
-    terms = any(version.tenant_id for version in versions)
+    terms = any(version.tenant_id or version.free_start_s for version in versions)
+    nano = {version.pk: version.nano_per_hour for version in versions if terms}
     taxed = bool(invoice.treatment) or terms
     told = {"tax": invoice.tax, "treatment": invoice.treatment} if taxed else {}
     return Bundle(
@@ -187,7 +191,9 @@ def _gathered(invoice: Invoice, lines: list[InvoiceLine], charged: Charged) -> B
         },
         months=[_month(month) for month in months],
         prices=[_price(version, end, terms=terms) for version in versions],
-        lines=[_line(line, told, by=invoice.treatment) for line in lines],
+        lines=[
+            _line(line, told, by=invoice.treatment, nano=nano.get(line.price_version_id)) for line in lines
+        ],
         taxes=_taxes(invoice) if taxed else None,
         terms=terms,
         leases=sorted(charged.last.items()),
@@ -233,7 +239,7 @@ def _price(version: PriceVersion, end: datetime, *, terms: bool) -> dict[str, An
         "nano_per_hour": str(version.nano_per_hour),
         "since": _moment(version.valid.lower),
         "until": _moment(until) if until and until < end else None,
-        **({"own": version.tenant_id is not None} if terms else {}),
+        **({"own": version.tenant_id is not None, "free_start_s": version.free_start_s} if terms else {}),
     }
 
 
@@ -253,7 +259,7 @@ def _promise(quote: Quote) -> dict[str, Any]:
     }
 
 
-def _line(line: InvoiceLine, told: dict[str, Any], *, by: str) -> dict[str, Any]:
+def _line(line: InvoiceLine, told: dict[str, Any], *, by: str, nano: int | None) -> dict[str, Any]:
     """Tell a line; of a category of tax only where the invoice says by which rule it is taxed."""
     taxed = {"tax_category": line.tax_category if by else "", "tax": line.tax_minor}
     return {
@@ -266,7 +272,12 @@ def _line(line: InvoiceLine, told: dict[str, Any], *, by: str) -> dict[str, Any]
         "exact": str(int(line.exact_num)),
         "minor": line.minor,
         **(taxed if told else {}),
+        **(_given_back(line, nano) if nano is not None else {}),
     }
+
+
+def _given_back(line: InvoiceLine, nano: int) -> dict[str, Any]:
+    return {"given_back_s": line.given_back_s, "given_back": str(line.given_back_s * nano)}
 
 
 def _taxes(invoice: Invoice) -> list[dict[str, Any]]:
@@ -274,8 +285,8 @@ def _taxes(invoice: Invoice) -> list[dict[str, Any]]:
     return [dict(row) for row in rows.values("category", "rate_bp", "net", "tax")]
 
 
-def _step(row: tuple[Any, ...]) -> dict[str, Any]:
-    _, seq, at, state, offering, project, quantity = row
+def _step(row: tuple[Any, ...], *, terms: bool) -> dict[str, Any]:
+    _, seq, at, state, offering, project, quantity, taken = row
     return {
         "seq": seq,
         "at": _moment(at),
@@ -283,6 +294,7 @@ def _step(row: tuple[Any, ...]) -> dict[str, Any]:
         "offering": offering,
         "project": project,
         "quantity": quantity,
+        **({"taken": taken} if terms else {}),
     }
 
 

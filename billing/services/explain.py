@@ -32,6 +32,7 @@ FREE = {
     LeaseState.RELEASED: "not charged: it was over",
     LeaseState.FAILED: "not charged: it had failed",
 }
+GIVEN_BACK = "given back: it was taken back for others soon after its start"
 
 
 class Charged(NamedTuple):
@@ -182,11 +183,14 @@ def _windows(
         yield _window(shared, state, begun.quantity, charged=False, why=FREE[state])
         return
     cursor = shared.start
+    given = {(charge.seq, charge.span) for charge in charges if charge.given_back}
     for charge in charges:
-        if charge.seq == begun.seq and charge.span.start in shared:
+        if not charge.given_back and charge.seq == begun.seq and charge.span.start in shared:
             if cursor < charge.span.start:
                 yield _elsewhere(Period(cursor, charge.span.start), begun)
-            yield _window(charge.span, state, begun.quantity, charged=True, why=begun.cause)
+            back = (charge.seq, charge.span) in given
+            why = GIVEN_BACK if back else begun.cause
+            yield _window(charge.span, state, begun.quantity, charged=not back, why=why)
             cursor = charge.span.end
     if cursor < shared.end:
         yield _elsewhere(Period(cursor, shared.end), begun)

@@ -60,6 +60,7 @@ def agree(
             currency=tenant.currency,
             valid=DateTimeTZRange(since, until),
             nano_per_hour=nano_per_hour,
+            free_start_s=prices.free_start_of(offering),
             created_by=actor.label,
             created_at=now,
         )

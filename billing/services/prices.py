@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal, InvalidOperation
 
+from django.conf import settings
 from django.db import transaction
 from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
 from django.db.models import F
@@ -13,6 +14,7 @@ from billing.domain.money import EXPONENTS
 from billing.domain.pricing import beside
 from billing.models import BillingPeriod, PriceVersion, Quote, RateCard, RatedCharge
 from billing.services import turns
+from broker.domain.states import PriceClass
 from broker.models import Lease, Offering
 from tenants.services import audit
 from tenants.services.actors import Actor
@@ -87,6 +89,7 @@ def publish(
         currency=currency,
         valid=DateTimeTZRange(since, following.valid.lower if following else None),
         nano_per_hour=nano_per_hour,
+        free_start_s=free_start_of(offering),
         created_by=actor.label,
         created_at=now,
     )
@@ -102,6 +105,11 @@ def publish(
         since=since.isoformat(),
     )
     return version
+
+
+def free_start_of(offering: Offering) -> int:
+    """Return within how many seconds of its start a lease costs nothing if it is taken back: only spot ever is."""
+    return settings.FREE_START_S if offering.price_class == PriceClass.SPOT else 0
 
 
 def standing(

@@ -21,7 +21,8 @@ CLAIMS = (
                  FROM broker_transition t JOIN broker_transition n ON n.lease_id = t.lease_id AND n.seq = t.seq + 1
                 WHERE t.lease_id = l.id AND t.after = 'active') used ON true
           LEFT JOIN LATERAL (
-               SELECT sum(c.unit_seconds) AS seconds FROM billing_ratedcharge c WHERE c.lease_id = l.id) charged ON true
+               SELECT sum(c.unit_seconds) AS seconds FROM billing_ratedcharge c
+                WHERE c.lease_id = l.id AND c.kind = 'usage') charged ON true
          WHERE l.ended_at < %(now)s::timestamptz - interval '{RATED_AFTER_S} s'
            AND coalesce(used.seconds, 0) <> coalesce(charged.seconds, 0)
         """,
@@ -44,6 +45,37 @@ CLAIMS = (
           JOIN billing_quote q ON q.lease_id = l.id
           JOIN billing_ratedcharge c ON c.lease_id = l.id AND c.offering_id = q.offering_id
          WHERE c.price_version_id <> q.price_version_id OR c.exact_num <> c.unit_seconds * q.nano_per_hour::numeric
+        """,
+    ),
+    Claim(
+        "given back is charged",
+        "What a start that was taken back gave back is, to the second and the amount, what was charged for it.",
+        f"""
+        SELECT a.lease_id || '#' || a.seq FROM {capacity.RECENT} l
+          JOIN billing_ratedcharge a ON a.lease_id = l.id AND a.kind = 'adjust'
+          LEFT JOIN billing_ratedcharge c
+            ON (c.lease_id, c.seq, c.price_version_id, c.period_id, c.meter, c.part)
+             = (a.lease_id, a.seq, a.price_version_id, a.period_id, a.meter, a.part) AND c.kind = 'usage'
+         WHERE (c.s, c.e, c.unit_seconds, c.exact_num) IS DISTINCT FROM (a.s, a.e, -a.unit_seconds, -a.exact_num)
+        """,
+    ),
+    Claim(
+        "free starts are given back",
+        "What was taken back soon after its start costs nothing; what a final invoice has of it needs a credit note.",
+        f"""
+        SELECT DISTINCT c.lease_id || '#' || c.seq FROM {capacity.RECENT} l
+          JOIN broker_transition n ON n.lease_id = l.id AND n.before = 'active' AND n.reason = 'preempted'
+         CROSS JOIN LATERAL (
+               SELECT t.seq, t.at FROM broker_transition t
+                WHERE t.lease_id = n.lease_id AND t.seq < n.seq AND t.after = 'active' AND t.before <> 'active'
+                ORDER BY t.seq DESC LIMIT 1) run
+          JOIN billing_ratedcharge c
+            ON c.lease_id = l.id AND c.seq >= run.seq AND c.seq < n.seq AND c.kind = 'usage'
+          JOIN billing_priceversion v
+            ON v.id = c.price_version_id AND v.free_start_s > extract(epoch FROM n.at - run.at)
+         WHERE l.ended_at < %(now)s::timestamptz - interval '{RATED_AFTER_S} s'
+           AND NOT EXISTS (SELECT FROM billing_ratedcharge a
+                            WHERE a.lease_id = c.lease_id AND a.seq = c.seq AND a.kind = 'adjust')
         """,
     ),
     Claim(

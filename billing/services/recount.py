@@ -8,7 +8,8 @@ from typing import NamedTuple
 from billing.domain import rating as oracle
 from billing.domain.periods import Period
 from billing.models import BillingPeriod, InvoiceLine, PriceVersion, Quote, RatedCharge
-from broker.domain.states import LeaseState, PriceClass
+from billing.models.charges import ChargeKind
+from broker.domain.states import EndReason, LeaseState, PriceClass
 from broker.models import Transition
 
 
@@ -22,6 +23,7 @@ class Step(NamedTuple):
     cause: str
     offering_id: str
     quantity: int
+    reason: str
 
 
 Steps = dict[str, list[Step]]
@@ -69,8 +71,26 @@ def recount(
     for charge in rated.charges:
         key = charge.lease, charge.seq, int(charge.period)
         if charge.version == str(own.pk) and key[2] in of_line and key not in elsewhere:
+            if charge.given_back and _was_cut(steps, charge) and key not in _given(line):
+                continue  # it was on a final invoice before anybody could know
             found[charge.lease].append(charge)
     return found
+
+
+def _was_cut(steps: Steps, charge: oracle.Charge) -> bool:
+    """Tell whether a stretch that was given back had ended before it was taken back: it may have been charged then."""
+    return (
+        next(step for step in steps[charge.lease] if step.seq == charge.seq + 1).reason != EndReason.PREEMPTED
+    )
+
+
+def _given(line: InvoiceLine) -> set[tuple[str, int, int]]:
+    rows = RatedCharge.objects.filter(
+        billed_period_id=line.invoice.period_id,
+        price_version_id=line.price_version_id,
+        kind=ChargeKind.ADJUST,
+    )
+    return set(rows.values_list("lease_id", "seq", "period_id"))
 
 
 def quotes(leases: Iterable[str]) -> dict[str, Quote]:
@@ -88,6 +108,7 @@ def _step(row: Step) -> oracle.Step:
         offering=row.offering_id,
         quantity=row.quantity,
         price_class=PriceClass.ON_DEMAND,  # an offering has one class: the class is part of what is sold
+        taken=row.reason == EndReason.PREEMPTED,
     )
 
 
@@ -100,6 +121,7 @@ def _price(row: PriceVersion) -> oracle.Price:
         end=row.valid.upper.astimezone(UTC) if row.valid.upper else None,
         nano_per_hour=row.nano_per_hour,
         own=row.tenant_id is not None,
+        free_start_s=row.free_start_s,
     )
 
 

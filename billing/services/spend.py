@@ -20,13 +20,14 @@ from tenants.models import Tenant
 GROUPS = ("offering", "project", "lease")
 BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 SECONDS = "extract(epoch FROM e - s)::bigint"
-# A line of the invoice is a project's use of one price version, which is of one offering. Nothing here is negative.
+# A line of the invoice is a project's use of one price version, which is of one offering. What was given back is
+# taken off it, and never more than was charged.
 TOTAL = f"""
 SELECT coalesce(sum(div(2 * exact * %(scale)s + %(per_unit)s, 2 * %(per_unit)s::numeric)), 0)::bigint
   FROM (SELECT sum({SECONDS} * quantity * nano) AS exact FROM mine GROUP BY project_id, version) line
 """
 BY_LEASE = f"""
-SELECT m.lease_id, t.currency, sum({SECONDS})::bigint, sum({SECONDS} * quantity)::bigint,
+SELECT m.lease_id, t.currency, sum({SECONDS} * sign(quantity))::bigint, sum({SECONDS} * quantity)::bigint,
        sum({SECONDS} * quantity * nano)::numeric(38), max(e)
   FROM mine m JOIN tenants_tenant t ON t.id = m.tenant_id GROUP BY m.lease_id, t.currency
 """

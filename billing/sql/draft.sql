@@ -3,18 +3,20 @@
 -- Tax is rounded once for each category, by the rate of the month's last day, and its lines share exactly that: each
 -- rounded down, and one more where most was cut off.
 WITH carried AS (
-  SELECT i.id AS invoice_id, c.lease_id, c.project_id, c.offering_id, c.price_version_id, c.unit_seconds, c.exact_num
+  SELECT i.id AS invoice_id, c.lease_id, c.project_id, c.offering_id, c.price_version_id, c.unit_seconds, c.exact_num,
+         c.kind
     FROM billing_invoice i
     JOIN billing_ratedcharge c ON c.period_id = i.period_id AND c.billed_period_id = c.period_id
    WHERE i.tenant_id = %(tenant)s AND i.status = 'draft'
    UNION ALL  -- late seconds of a month that is closed
-  SELECT i.id, c.lease_id, c.project_id, c.offering_id, c.price_version_id, c.unit_seconds, c.exact_num
+  SELECT i.id, c.lease_id, c.project_id, c.offering_id, c.price_version_id, c.unit_seconds, c.exact_num, c.kind
     FROM billing_invoice i
     JOIN billing_ratedcharge c ON c.billed_period_id = i.period_id AND c.billed_period_id <> c.period_id
    WHERE i.tenant_id = %(tenant)s AND i.status = 'draft'
 ), summed AS (
   SELECT invoice_id, project_id, offering_id, price_version_id, count(DISTINCT lease_id) AS leases,
-         sum(unit_seconds)::bigint AS unit_seconds, sum(exact_num) AS exact_num
+         sum(unit_seconds)::bigint AS unit_seconds, sum(exact_num) AS exact_num,
+         coalesce(-sum(unit_seconds) FILTER (WHERE kind = 'adjust'), 0)::bigint AS given_back_s
     FROM carried
    GROUP BY invoice_id, project_id, offering_id, price_version_id
 ), rounded AS (
@@ -54,15 +56,16 @@ WITH carried AS (
 ), written AS (
   INSERT INTO billing_invoiceline AS l
          (tenant_id, invoice_id, n, project_id, offering_id, price_version_id, leases, unit_seconds, exact_num, minor,
-          tax_category, tax_minor)
+          tax_category, tax_minor, given_back_s)
   SELECT %(tenant)s, invoice_id, n, project_id, offering_id, price_version_id, leases, unit_seconds, exact_num, minor,
-         tax_category, tax_minor
+         tax_category, tax_minor, given_back_s
     FROM shared
       ON CONFLICT (invoice_id, project_id, offering_id, price_version_id) DO UPDATE
      SET leases = excluded.leases, unit_seconds = excluded.unit_seconds, exact_num = excluded.exact_num,
-         minor = excluded.minor, tax_category = excluded.tax_category, tax_minor = excluded.tax_minor
-   WHERE (l.leases, l.exact_num, l.tax_category, l.tax_minor)
-         IS DISTINCT FROM (excluded.leases, excluded.exact_num, excluded.tax_category, excluded.tax_minor)
+         minor = excluded.minor, tax_category = excluded.tax_category, tax_minor = excluded.tax_minor,
+         given_back_s = excluded.given_back_s
+   WHERE (l.leases, l.exact_num, l.unit_seconds, l.tax_category, l.tax_minor)
+         IS DISTINCT FROM (excluded.leases, excluded.exact_num, excluded.unit_seconds, excluded.tax_category, excluded.tax_minor)
   RETURNING 1
 ), told AS (
   INSERT INTO billing_invoicetax AS t (tenant_id, invoice_id, category, rate_id, rate_bp, net, tax)

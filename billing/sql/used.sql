@@ -1,4 +1,4 @@
--- What was used between two moments, to the second, as pieces of one price each: the charges there are, and at
+-- What was given back counts for less than nought, by its quantity. What was used between two moments, to the second, as pieces of one price each: the charges there are, and at
 -- today's knowledge what is not charged yet, be it a stretch that still runs or one that has just ended.
 WITH charged AS (
   SELECT c.lease_id, c.tenant_id, c.project_id, c.offering_id, c.price_version_id AS version, c.s, c.e,

@@ -9,6 +9,8 @@ The rules, which are all that it takes for granted:
 * A stretch costs seconds × quantity × price of an hour ÷ 3600, at the price that is valid in each of its seconds, in
   the month of the tenant's own time zone; a price is a whole number of 10⁻⁹ currency units.
 * A price of the tenant's own is marked so; as long as one is valid, the list's for the same offering is not.
+* What the provider took back for others (`taken`), and had run since its start for less than the `free_start_s` of a
+  price, costs nothing at that price since that start; unless a part of that was charged on an invoice before.
 * A lease that cites a quote keeps the price it was promised there, for the offering it was promised for and for its
   whole life, whatever is valid later. A quote is for one lease, which is asked for before it ends.
 * A line is everything that one project used of one offering at one price; it is exact until it is rounded, once, to
@@ -98,7 +100,8 @@ class Price:
     nano_per_hour: int
     since: datetime
     until: datetime | None
-    own: bool = False  # the tenant's, which comes before the list's; since version 3
+    own: bool = False  # the tenant's, which comes before the list's; since version 3, as is
+    free_start_s: int = 0  # how long a start must have run, when it is taken back, to cost anything
 
 
 @dataclass(frozen=True)
@@ -115,6 +118,8 @@ class Line:
     minor: int
     tax_category: str = ""
     tax: int = 0  # beside the amount
+    given_back_s: int = 0  # unit-seconds of starts that were taken back, which are not in it; since version 3
+    given_back: int = 0  # what those would have come to, as exact is
 
 
 @dataclass(frozen=True)
@@ -137,6 +142,7 @@ class Step:
     offering: str
     project: str
     quantity: int
+    taken: bool = False  # by the provider, for others; since version 3
 
 
 @dataclass(frozen=True)
@@ -203,9 +209,10 @@ def read(raw: bytes) -> Bundle:
             f"it is of version {version!a}, and this program knows {UNTAXED} to {TERMS}: get a newer one"
         )
     invoice, line = (_untaxed_invoice, _untaxed_line) if version == UNTAXED else (_invoice, _line)
-    price = _price if version == TERMS else _listed_price
+    price, lease = (_price, _lease) if version == TERMS else (_listed_price, _untold_lease)
+    line = _told_line if version == TERMS else line
     whole = {"format": _text, "version": _count, "invoice": invoice, "months": _list(_month), "prices": _list(price),
-             "lines": _list(line), "leases": _list(_lease), "sha256": _text}  # fmt: skip
+             "lines": _list(line), "leases": _list(lease), "sha256": _text}  # fmt: skip
     parts = _shaped(found, whole | ({"taxes": _list(_tax)} if version != UNTAXED else {}), "the bundle")
     sealed, _, digest = raw.rpartition(SEAL)
     mine = hashlib.sha256(sealed).hexdigest()
@@ -307,21 +314,29 @@ INVOICE = {"id": _text, "tenant": _text, "number": _or_none(_text), "month": _te
            "decimals": _decimals, "total": _count}  # fmt: skip
 LINE = {"n": _count, "project": _text, "offering": _text, "price": _count, "leases": _count, "unit_seconds": _count,
         "exact": _digits, "minor": _count}  # fmt: skip
+TAX_OF_LINE = {"tax_category": _text, "tax": _count}
 _untaxed_invoice, _untaxed_line = _made(Invoice, **INVOICE), _made(Line, **LINE)
 _invoice = _made(Invoice, **INVOICE, tax=_count, treatment=_text)
-_line = _made(Line, **LINE, tax_category=_text, tax=_count)
+_line = _made(Line, **LINE, **TAX_OF_LINE)
+_told_line = _made(Line, **LINE, **TAX_OF_LINE, given_back_s=_count, given_back=_digits)
 _tax = _made(Tax, category=_text, rate_bp=_or_none(_count), net=_count, tax=_count)
 _month = _made(Month, label=_text, start=_moment, end=_moment, start_zone=_text, end_zone=_text)
 _listed_price = _made(
     Price, id=_count, offering=_text, nano_per_hour=_digits, since=_moment, until=_or_none(_moment)
 )
 _price = _made(Price, id=_count, offering=_text, nano_per_hour=_digits, since=_moment, until=_or_none(_moment),
-               own=_whether)  # fmt: skip
+               own=_whether, free_start_s=_count)  # fmt: skip
 _step = _made(Step, seq=_count, at=_moment, state=_state, offering=_text, project=_text, quantity=_count)
+_told_step = _made(Step, seq=_count, at=_moment, state=_state, offering=_text, project=_text, quantity=_count,
+                   taken=_whether)  # fmt: skip
 _part = _made(Part, seq=_count, month=_text)
 _promise = _made(Promise, quote=_text, price=_count, offering=_text, nano_per_hour=_digits, quantity=_count,
                  max_duration_s=_count, cap=_count, made=_moment, expires=_moment, cited=_moment)  # fmt: skip
-_lease = _made(Lease, id=_text, promised=_or_none(_promise), late=_list(_part), steps=_list(_step))
+LEASE = {"id": _text, "promised": _or_none(_promise), "late": _list(_part)}
+_untold_lease, _lease = (
+    _made(Lease, **LEASE, steps=_list(_step)),
+    _made(Lease, **LEASE, steps=_list(_told_step)),
+)
 
 
 # --- Working it out anew ---------------------------------------------------------------------------------------
@@ -334,6 +349,8 @@ class Sum:
     """What a line must say."""
 
     unit_seconds: int = 0
+    given_back_s: int = 0
+    given_back: int = 0  # over 3600 · 10⁹
     amount: Fraction = Fraction(0)  # in currency units
     leases: set[str] = field(default_factory=set)
 
@@ -474,7 +491,7 @@ def _live(report: Report, lease: Lease) -> None:
     report.transitions += len(lease.steps)
     if [step.seq for step in lease.steps] != list(range(len(lease.steps))):
         report.differences.append(f"{lease.id}: its transitions are not all there, from 0 on without a gap")
-    found, charged = set[Part](), False
+    found, charged, ran = set[Part](), False, _taken(lease)
     for begun, ended in pairwise(lease.steps):
         if ended.at < begun.at:
             report.differences.append(f"{lease.id}: transition {ended.seq} is earlier than the one before it")
@@ -490,7 +507,7 @@ def _live(report: Report, lease: Lease) -> None:
             found.add(part)
             if month.label == report.bundle.invoice.month or part in lease.late:
                 charged = True
-                _charge(report, lease, begun, start, end)
+                _charge(report, lease, begun, start, end, ran.get(begun.seq))
     for part in lease.late:
         if part not in found:
             report.differences.append(
@@ -500,17 +517,36 @@ def _live(report: Report, lease: Lease) -> None:
         report.differences.append(f"{lease.id}: it is in the bundle, and nothing of it is on this invoice")
 
 
-def _charge(report: Report, lease: Lease, begun: Step, start: datetime, end: datetime) -> None:
-    """Charge a stretch within one month at whatever prices are valid in it."""
+def _taken(lease: Lease) -> dict[int, timedelta]:
+    """Return for how long in all each stretch that was taken back had run, by the transition that began it."""
+    found, run = dict[int, timedelta](), list[Step]()
+    for step in lease.steps:
+        if step.state == CHARGED:
+            run.append(step)
+            continue
+        if run and step.taken:
+            found |= {each.seq: step.at - run[0].at for each in run}
+        run = []
+    return found
+
+
+def _charge(
+    report: Report, lease: Lease, begun: Step, start: datetime, end: datetime, ran: timedelta | None
+) -> None:
+    """Charge a stretch within one month at whatever prices are valid in it; nothing for a start that was taken back."""
     report.stretches += 1
     priced = 0
     promise = lease.promised if lease.promised and lease.promised.offering == begun.offering else None
     for price, seconds in _priced(report.offered.get(begun.offering, []), promise, start, end):
         priced += seconds
         line = report.sums.setdefault((begun.project, begun.offering, price.id), Sum())
+        line.leases.add(lease.id)
+        if ran is not None and ran < price.free_start_s * SECOND:
+            line.given_back_s += seconds * begun.quantity
+            line.given_back += price.nano_per_hour * seconds * begun.quantity
+            continue
         line.unit_seconds += seconds * begun.quantity
         line.amount += Fraction(price.nano_per_hour, NANO) * seconds * begun.quantity / HOUR
-        line.leases.add(lease.id)
     if priced != (seconds := (end - start) // SECOND):
         report.differences.append(
             f"{lease.id}: of the {_grouped(seconds)} s from {_utc(start)} to {_utc(end)}, {_grouped(priced)} s have a"
@@ -523,7 +559,8 @@ def _priced(
 ) -> Iterator[tuple[Price, int]]:
     """Cut a stretch by the prices of its offering; the one that was promised for it is valid all the time."""
     if promised:
-        kept = Price(promised.price, promised.offering, promised.nano_per_hour, start, end)
+        free = next((price.free_start_s for price in offered if price.id == promised.price), 0)
+        kept = Price(promised.price, promised.offering, promised.nano_per_hour, start, end, free_start_s=free)
         yield kept, (end - start) // SECOND
         return
     own = [(price, found) for price in offered if price.own and (found := _shared(price, start, end))]
@@ -557,6 +594,8 @@ def _compare(report: Report) -> None:
         name = f"line {line.n}"
         report.differs(f"{name}, leases", line.leases, len(mine.leases))
         report.differs(f"{name}, seconds", line.unit_seconds, mine.unit_seconds)
+        report.differs(f"{name}, seconds given back", line.given_back_s, mine.given_back_s)
+        report.differs(f"{name}, exact amount given back", line.given_back, mine.given_back)
         report.differs(f"{name}, exact amount in 1/3600/10^9", line.exact, int(mine.amount * HOUR * NANO))
         minor = rounded(mine.amount * 10**invoice.decimals)
         report.differs(f"{name}, amount", _money(line.minor, invoice), _money(minor, invoice))

@@ -31,7 +31,7 @@ def compared(story: Story, prices: Iterable[PriceVersion]) -> Compared:
         lines = list(InvoiceLine.objects.select_related("invoice"))
         totals = {months[invoice.period_id]: invoice.total for invoice in Invoice.objects.all()}
     theirs: dict[object, object] = {
-        (c.lease_id, c.seq, c.price_version_id, months[c.period_id], int(c.s.timestamp())):
+        (c.lease_id, c.seq, c.price_version_id, months[c.period_id], int(c.s.timestamp()), c.kind):
         (c.s, c.e, c.unit_seconds, Fraction(int(c.exact_num), NANO_HOURS))
         for c in charges
     } | {
@@ -47,8 +47,11 @@ def _told(mine: Owed) -> dict[object, object]:
     for (month, *_), line in mine.lines.items():
         totals[month] = totals.get(month, 0) + line.minor
     return {
-        key: (_at(charge.first), _at(charge.after), charge.unit_seconds, charge.amount)
+        (*key, "usage"): (_at(charge.first), _at(charge.after), charge.unit_seconds, charge.amount)
         for key, charge in mine.charges.items()
+    } | {
+        (*key, "adjust"): (_at(charge.first), _at(charge.after), -charge.unit_seconds, -charge.amount)
+        for key, charge in mine.charges.items() if charge.given_back
     } | {
         key: (len(line.leases), line.unit_seconds, line.amount, line.minor) for key, line in mine.lines.items()
     } | totals  # fmt: skip

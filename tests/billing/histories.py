@@ -28,7 +28,13 @@ def at(text: str) -> datetime:
     return datetime.fromisoformat(text).replace(tzinfo=UTC)
 
 
-def sold(nano_per_hour: int | None = EURO, *, currency: str = "EUR", since: datetime = LONG_AGO) -> Offering:
+def sold(
+    nano_per_hour: int | None = EURO,
+    *,
+    currency: str = "EUR",
+    since: datetime = LONG_AGO,
+    price_class: str = "on_demand",
+) -> Offering:
     """Make an offering with a price since long ago, or without one."""
     GpuModel.objects.get_or_create(
         name="H200-141GB", defaults={"memory_gb": 141, "memory_grid": 8, "compute_slices": 7, "spec": {}}
@@ -38,7 +44,7 @@ def sold(nano_per_hour: int | None = EURO, *, currency: str = "EUR", since: date
         gpu_model_id="H200-141GB",
         profile=f"{number}g",
         isolation="hardware",
-        price_class="on_demand",
+        price_class=price_class,
         region="eu-1",
         label=f"H200 {number}g",
         milli_units=1000,
@@ -88,8 +94,12 @@ def lived(
     quantity: int = 1,
     terms: Iterable[tuple[Offering, int]] = (),
     seen_at: datetime | None = None,
+    taken: int | None = None,
 ) -> Lease:
-    """Write a lease and its ledger; `terms` may change offering and quantity from step to step."""
+    """Write a lease and its ledger; `terms` may change offering and quantity from step to step.
+
+    The step `taken` is where the provider took it back for others.
+    """
     steps = list(steps)
     sells = [*terms, *[(offering, quantity)] * len(steps)][: len(steps)]
     with as_tenant(project.tenant_id):
@@ -119,6 +129,7 @@ def lived(
                     prev_at=before[0] if before else None,
                     before=before[1] if before else "",
                     after=after,
+                    reason="preempted" if seq == taken else "none",
                     offering_id=what.pk,
                     project_id=project.pk,
                     quantity=many,

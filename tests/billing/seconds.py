@@ -26,6 +26,7 @@ class Charge:
     after: int
     nano_per_hour: int
     unit_seconds: int = 0
+    given_back: bool = False
 
     @property
     def amount(self) -> Fraction:
@@ -51,7 +52,8 @@ class Line:
 
 
 ChargeKey = tuple[str, int, int, str, int]  # lease, seq, price version, month, first second
-Offered = tuple[int, int, int, int, bool]  # since, until, price version, nano per hour, the tenant's own
+# Since, until, price version, nano per hour, the tenant's own, and how long a start that is taken back is free.
+Offered = tuple[int, int, int, int, bool, int]
 LineKey = tuple[str, str, str, int]  # month, project, offering, price version
 
 
@@ -74,7 +76,7 @@ def owed(
         until = _epoch(price.valid.upper) if price.valid.upper else FOR_EVER
         own = price.tenant_id is not None
         offered[price.offering_id].append(
-            (_epoch(price.valid.lower), until, price.pk, price.nano_per_hour, own)
+            (_epoch(price.valid.lower), until, price.pk, price.nano_per_hour, own, price.free_start_s)
         )
     lives = defaultdict[str, dict[int, Transition]](dict)
     for step in steps:
@@ -84,8 +86,9 @@ def owed(
             if begun.after == "active" and seq + 1 in life:
                 known, quote = offered[begun.offering_id], quotes.get(lease)
                 if quote and quote.offering_id == begun.offering_id:
-                    known = [(0, FOR_EVER, quote.price_version_id, quote.nano_per_hour, False)]
-                _walk(found, lease, begun, _epoch(life[seq + 1].at), known, there)
+                    free = quote.price_version.free_start_s
+                    known = [(0, FOR_EVER, quote.price_version_id, quote.nano_per_hour, False, free)]
+                _walk(found, lease, begun, _epoch(life[seq + 1].at), known, there, _ran(life, seq))
     return found
 
 
@@ -96,14 +99,15 @@ def _walk(
     end: int,
     offered: list[Offered],
     there: ZoneInfo,
+    ran: int,
 ) -> None:
     running: tuple[int, str] | None = None
     for second in range(_epoch(begun.at), end):
         found.looked_at += 1
         on_the_wall = datetime.fromtimestamp(second, there)
         month = f"{on_the_wall.year}-{on_the_wall.month:02d}"
-        valid = [(pk, nano, own) for since, until, pk, nano, own in offered if since <= second < until]
-        [(version, nano)] = [(pk, nano) for pk, nano, own in valid if own] or [each[:2] for each in valid]
+        valid = [each for each in offered if each[0] <= second < each[1]]
+        [(_, _, version, nano, _, free)] = [each for each in valid if each[4]] or valid
         if running != (version, month):
             running, first = (version, month), second
         key = lease, begun.seq, version, month, first
@@ -111,8 +115,22 @@ def _walk(
         line = found.lines.setdefault((month, begun.project_id, begun.offering_id, version), Line(nano))
         charge.unit_seconds += begun.quantity
         charge.after = second + 1
-        line.unit_seconds += begun.quantity
         line.leases.add(lease)
+        if ran < free:
+            charge.given_back = True
+        else:
+            line.unit_seconds += begun.quantity
+
+
+def _ran(life: dict[int, Transition], seq: int) -> int:
+    """Return for how many seconds it ran in one go until it was taken back; for ever, if it was not."""
+    first = last = seq
+    while first - 1 in life and life[first - 1].after == "active":
+        first -= 1
+    while last in life and life[last].after == "active":
+        last += 1
+    taken = last in life and life[last].reason == "preempted"
+    return _epoch(life[last].at) - _epoch(life[first].at) if taken else FOR_EVER
 
 
 def _epoch(at: datetime) -> int:

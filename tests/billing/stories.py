@@ -55,9 +55,10 @@ def market(
 ) -> Market:
     """Sell some offerings, each at prices that change at moments of its own."""
     sells, moments = [], set[datetime]()
-    for _ in range(offerings):
+    for number in range(offerings):
         offering = sold(
-            chance.choice([0, 1, 10**9, 1_340_000_000, 3_599_999_999_999]) + chance.randrange(10**9)
+            chance.choice([0, 1, 10**9, 1_340_000_000, 3_599_999_999_999]) + chance.randrange(10**9),
+            price_class="spot" if number % 2 else "on_demand",
         )
         cuts = sorted({moment(chance, since, until) for _ in range(changes)})
         for cut in cuts:
@@ -179,6 +180,7 @@ def life(chance: random.Random, story: Story, sells: Market, start: datetime) ->
                 prev_at=steps[-1].at if seq else None,
                 before=states[seq - 1] if seq else "",
                 after=state,
+                reason="preempted" if state != S.ACTIVE and chance.random() < 0.5 else "none",
                 offering_id=terms[0].pk,
                 project_id=project.pk,
                 quantity=terms[1],

@@ -5,11 +5,12 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from django.db import connection
-from django.db.models import Sum
+from django.db.models import Q, Sum
 
 from billing.domain import holding
 from billing.domain.periods import Period
 from billing.models import BillingPeriod, RatedCharge
+from billing.models.charges import ChargeKind
 from billing.services import periods, prices
 from broker.domain.states import LeaseState
 from broker.models import Lease
@@ -50,7 +51,8 @@ def uses(leases: Iterable[str]) -> dict[str, Use]:
         used = dict(cursor.fetchall())
     found: dict[str, Use] = {key: Use(seconds) for key, seconds in used.items()}
     rows = RatedCharge.objects.filter(lease_id__in=wanted).values_list("lease_id", "period_id")
-    for lease, month, num, seconds in rows.annotate(num=Sum("exact_num"), all=Sum("unit_seconds")).order_by():
+    used_up = Sum("unit_seconds", filter=Q(kind=ChargeKind.USAGE))  # what was given back was charged first
+    for lease, month, num, seconds in rows.annotate(num=Sum("exact_num"), all=used_up).order_by():
         one = found.get(lease, NO_USE)
         found[lease] = Use(one.used, one.charged + seconds, {**one.by_month, month: int(num)})
     return found

@@ -47,7 +47,8 @@ def _terms(line: InvoiceLine, offering: Offering, price: PriceVersion) -> str:
     ends = price.valid.upper is not None and price.valid.upper < span.upper
     until = f", until {_day(price.valid.upper, zone)}" if ends else ""
     many = f"{line.leases} lease{'s' if line.leases != 1 else ''}"
-    return f"{many} · {offering.price_class.replace('_', '-')}{since}{until}"
+    given = f", {line.given_back_s:,} s given back" if line.given_back_s else ""
+    return f"{many} · {offering.price_class.replace('_', '-')}{given}{since}{until}"
 
 
 def _day(at: datetime, zone: ZoneInfo) -> str:

@@ -29,6 +29,7 @@ WORDS = {
     EndReason.PROVISION_TIMEOUT: "not ready in time",
     EndReason.SPEC_REFUSED: "the cluster refused it",
     EndReason.UNPAID: "there was no money for it any longer",
+    EndReason.PREEMPTED: "taken back for others",
     EndReason.BUDGET: "its budget has no room for it",
 }
 

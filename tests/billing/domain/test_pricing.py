@@ -1,3 +1,4 @@
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -5,8 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from billing.domain.money import EXACT_PER_UNIT, EXPONENTS, exponent_of, to_minor
-from billing.domain.pricing import at_most, burn, cap, cost, lasts
+from billing.domain.pricing import at_most, beside, burn, cap, cost, lasts
 
+ZERO, SECOND = datetime(2026, 11, 1, tzinfo=UTC), timedelta(seconds=1)
 seconds = st.integers(min_value=0, max_value=10**8)
 quantities = st.integers(min_value=0, max_value=64)
 prices = st.integers(min_value=0, max_value=10**12)
@@ -74,3 +76,29 @@ def test_a_cap_is_what_a_line_would_say_and_never_more_than_is_held(
     exact = cost(length, quantity=quantity, nano_per_hour=price)
     assert capped == to_minor(exact, exponent_of(currency))
     assert held - 1 <= capped <= held
+
+
+def held(borders: list[int], *, last: bool) -> list[tuple[datetime, datetime | None, int]]:
+    """Return what is in force from every second border to the next; the last one for good, if it is so."""
+    pairs = list(zip(borders[::2], borders[1::2], strict=False))
+    found = [(ZERO + begin * SECOND, ZERO + end * SECOND, begin) for begin, end in pairs]
+    return [*found[:-1], (found[-1][0], None, found[-1][2])] if found and last else list(found)
+
+
+def in_force(some: list[tuple[datetime, datetime | None, int]], second: int) -> list[int]:
+    at = ZERO + second * SECOND
+    return [what for since, until, what in some if since <= at and (until is None or at < until)]
+
+
+borders_of_prices = st.lists(st.integers(0, 30), max_size=8, unique=True).map(sorted)
+
+
+@given(borders_of_prices, st.booleans(), borders_of_prices, st.booleans())
+def test_ones_own_holds_where_there_is_any_and_the_lists_in_what_is_left(
+    first: list[int], open_: bool, second: list[int], for_good: bool
+) -> None:
+    listed, own = held(first, last=open_), [(s, u, -1 - w) for s, u, w in held(second, last=for_good)]
+    found = beside(listed, own)
+    assert [since for since, _, _ in found] == sorted(since for since, _, _ in found)
+    for at in range(32):
+        assert in_force(found, at) == (in_force(own, at) or in_force(listed, at))

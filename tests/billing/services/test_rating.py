@@ -66,13 +66,26 @@ def by_oracle(tenant: Tenant) -> set[tuple[Any, ...]]:
     with as_tenant(tenant.pk):
         steps = [
             oracle.Step(
-                t.lease_id, t.seq, t.at, LeaseState(t.after), t.offering_id, t.quantity, PriceClass.ON_DEMAND
+                t.lease_id,
+                t.seq,
+                t.at,
+                LeaseState(t.after),
+                t.offering_id,
+                t.quantity,
+                PriceClass.ON_DEMAND,
+                t.reason == "preempted",
             )
             for t in Transition.objects.all()
         ]
     prices = [
         oracle.Price(
-            str(v.pk), v.offering_id, PriceClass.ON_DEMAND, v.valid.lower, v.valid.upper, v.nano_per_hour
+            str(v.pk),
+            v.offering_id,
+            PriceClass.ON_DEMAND,
+            v.valid.lower,
+            v.valid.upper,
+            v.nano_per_hour,
+            free_start_s=v.free_start_s,
         )
         for v in PriceVersion.objects.filter(currency=tenant.currency)
     ]

@@ -74,6 +74,11 @@ def of_terms() -> Document:
     document = paper()
     document["version"], document["taxes"] = 3, []
     document["invoice"] |= {"tax": 0, "treatment": ""}
-    document["lines"] = [{**line, "tax_category": "", "tax": 0} for line in document["lines"]]
-    document["prices"] = [{**price, "own": False} for price in document["prices"]]
+    document["lines"] = [
+        {**line, "tax_category": "", "tax": 0, "given_back_s": 0, "given_back": "0"}
+        for line in document["lines"]
+    ]
+    document["prices"] = [{**price, "own": False, "free_start_s": 0} for price in document["prices"]]
+    for lease in document["leases"]:
+        lease["steps"] = [{**step, "taken": False} for step in lease["steps"]]
     return document

@@ -95,7 +95,9 @@ def tamperings(good: Document) -> Iterator[Tampering]:
     if any(line["minor"] for line in good["lines"]):  # nothing is nothing, with however many decimals
         yield from by_one(good, ("invoice", "decimals"))
     for n, line in enumerate(good["lines"]):
-        for name in ("n", "leases", "unit_seconds", "exact", "minor"):
+        for name in ("n", "leases", "unit_seconds", "exact", "minor", "given_back_s", "given_back"):
+            if name not in line:
+                continue  # of a version that does not tell
             yield from by_one(good, ("lines", n, name))
         for name in ("project", "offering"):
             yield f"line {n} is of another {name}", put(good, ("lines", n, name), f"{line[name]}x")
