@@ -6,6 +6,7 @@ from billing.services import closing, metering
 from billing.services.grants import ending
 from billing.services.ledger import catching_up, sealing
 from billing.services.payments import collecting, opening
+from billing.services.stripe import cards, inbox, reconciling, saving, working
 from ports import clock, doorbell
 from ports.doorbell import answering
 
@@ -48,8 +49,10 @@ def collect_due() -> None:
     """Ask for what is due, and repeat whatever hint was lost."""
     now = clock.now()
     opening.open_due(now=now)
-    for hint in collecting.due(now=now):
+    for hint in [*collecting.due(now=now), *cards.due(now=now)]:
         doorbell.send(*hint)
+    for event_id in inbox.due(now=now):
+        doorbell.send("billing.stripe_event", event_id, "")
 
 
 @answering("billing.collect")
@@ -61,3 +64,30 @@ def collect(payment_id: str, tenant_id: str) -> None:
     except Exception as error:
         if not collecting.fall(payment_id, tenant_id, error, now=now):
             raise
+
+
+@answering("billing.stripe_event")
+def stripe_event(event_id: str) -> None:
+    """Look at what an event of Stripe's is about."""
+    working.work(event_id, now=clock.now())
+
+
+@answering("billing.card_form")
+def card_form(form_id: str, tenant_id: str) -> None:
+    """Open a form for a card at Stripe, or look whether one is in it."""
+    saving.work(form_id, tenant_id, now=clock.now())
+
+
+@answering("billing.reconcile_stripe")
+def reconcile_stripe() -> None:
+    """Have every day compared with Stripe that was not since last night."""
+    now = clock.now()
+    reconciling.plan(now=now)
+    for day in reconciling.due(now=now):
+        doorbell.send("billing.stripe_day", day, "")
+
+
+@answering("billing.stripe_day")
+def stripe_day(day: str) -> None:
+    """Compare a day of ours with Stripe's and with the ledger."""
+    reconciling.work(day, now=clock.now())

@@ -41,6 +41,7 @@ LOGGING: dict[str, Any] = {
     "loggers": {
         "django.request": {"level": "ERROR"},
         "celery": {"level": "WARNING"},
+        "stripe": {"level": "WARNING"},  # it would tell of every call
         # What a task raised is said by ports/doorbell.py, with the lease that it was about.
         "celery.app.trace": {"level": "CRITICAL"},
     },

@@ -111,7 +111,7 @@ class Operator(BaseSettings):
     )
     stripe_webhook_secrets: SecretStr = Field(
         default=SecretStr(""),
-        description="Signing secrets of Stripe's webhook to `/api/v1/stripe/events`, newest first, with commas"
+        description="Signing secrets of Stripe's webhook to `/webhooks/stripe`, newest first, with commas"
         " between: two while one takes the other's place. Empty refuses every event.",
     )
     stripe_account: str = Field(

@@ -287,6 +287,7 @@ CELERY_BEAT_SCHEDULE = {
     "rate": {"task": "billing.rate", "schedule": 30.0, "options": {"expires": 30}},
     "tidy": {"task": "tenants.tidy", "schedule": 3600.0, "options": {"expires": 3600}},
     "collect-due": {"task": "billing.collect_due", "schedule": 30.0, "options": {"expires": 30}},
+    "reconcile-stripe": {"task": "billing.reconcile_stripe", "schedule": 600.0, "options": {"expires": 600}},
     "keep-ledger": {"task": "billing.keep_ledger", "schedule": 600.0, "options": {"expires": 600}},
     "close-due": {"task": "billing.close_due", "schedule": 600.0, "options": {"expires": 600}},
 }

@@ -19,6 +19,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/", include("tenants.api.urls")),
     path("api/v1/", include("broker.api.urls")),
     path("api/v1/", include("billing.api.urls")),
+    path("webhooks/", include("billing.api.webhooks")),
     path("", include("billing.portal.urls")),
     path("ops/", include("billing.portal.ops.urls")),
     path("", include("broker.portal.urls")),

@@ -163,7 +163,7 @@ class OpsPayments(AllTenants):
     }
 
     def get_queryset(self) -> QuerySet[Payment]:
-        return Payment.objects.select_related("tenant", "invoice")
+        return Payment.objects.select_related("tenant", "invoice").prefetch_related("disputes", "refunds")
 
 
 class ProofOut(serializers.Serializer[Any]):

@@ -9,9 +9,37 @@ from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.request import Request
 
 from billing.api.amounts import MoneyOut, money
-from billing.models import Payment, PaymentStatus
+from billing.models import Payment, PaymentDispute, PaymentRefund, PaymentStatus
 from tenants.api.filters import Filter
 from tenants.api.views import TenantViewSet
+
+
+class DisputeOut(serializers.ModelSerializer[PaymentDispute]):
+    """What the cardholder told their bank about a payment. It changes neither payment nor invoice."""
+
+    amount = serializers.SerializerMethodField()
+
+    class Meta:
+        model = PaymentDispute
+        fields = ("id", "status", "reason", "amount", "opened_at", "seen_at")
+
+    @extend_schema(responses=MoneyOut)
+    def get_amount(self, dispute: PaymentDispute) -> dict[str, str]:
+        return money(dispute.minor, dispute.payment.currency)
+
+
+class RefundOut(serializers.ModelSerializer[PaymentRefund]):
+    """Money of a payment that went back to where it came from."""
+
+    amount = serializers.SerializerMethodField()
+
+    class Meta:
+        model = PaymentRefund
+        fields = ("id", "status", "amount", "made_at", "seen_at")
+
+    @extend_schema(responses=MoneyOut)
+    def get_amount(self, refund: PaymentRefund) -> dict[str, str]:
+        return money(refund.minor, refund.payment.currency)
 
 
 class PaymentOut(serializers.ModelSerializer[Payment]):
@@ -31,6 +59,8 @@ class PaymentOut(serializers.ModelSerializer[Payment]):
     stuck_at = serializers.DateTimeField(
         allow_null=True, help_text="Since when it waits for a person; it is not asked for by itself."
     )
+    disputes = DisputeOut(many=True)
+    refunds = RefundOut(many=True)
     next_try_at = serializers.DateTimeField(
         source="due_at", allow_null=True, help_text="When the gateway is asked next, the same payment."
     )
@@ -53,6 +83,8 @@ class PaymentOut(serializers.ModelSerializer[Payment]):
             "stuck_at",
             "tries",
             "trouble",
+            "disputes",
+            "refunds",
         )
 
     @extend_schema(responses=MoneyOut)
@@ -77,4 +109,4 @@ class Payments(ListModelMixin, RetrieveModelMixin, TenantViewSet):
             self.allow()
 
     def get_queryset(self) -> QuerySet[Payment]:
-        return self.visible(Payment.objects.all())
+        return self.visible(Payment.objects.prefetch_related("disputes", "refunds"))

@@ -9,10 +9,12 @@ from billing.api.all_invoices import OpsCreditNotes, OpsInvoices
 from billing.api.all_ledger import OpsLedgerTransfers, OpsTrialBalance
 from billing.api.all_money import OpsOfferings, OpsPayments, OpsPriceVersions, OpsProofs
 from billing.api.all_prices import OpsEnds, OpsGaps, OpsNextPrices, OpsPreviews
+from billing.api.all_stripe import OpsStripeDays, OpsStripeDifferences, OpsStripeEvents
 from billing.api.all_taxes import OpsTaxedAs, OpsTaxRates
 from billing.api.all_terms import OpsTerms
 from billing.api.balance import Balances
 from billing.api.budgets import Budgets, Holds
+from billing.api.cards import CardForms, Cards
 from billing.api.credit_notes import CreditNotes
 from billing.api.details import Details
 from billing.api.grants import Grants
@@ -34,6 +36,8 @@ router.register("holds", Holds, "api-hold")
 router.register("wallet", WalletView, "api-wallet")
 router.register("grants", Grants, "api-grant")
 router.register("balance", Balances, "api-balance")
+router.register("cards", Cards, "api-card")
+router.register("card-forms", CardForms, "api-card-form")
 router.register("payments", Payments, "api-payment")
 router.register("price-versions", PriceVersions, "api-price-version")
 router.register("ops/gpus", OpsGpus, "api-ops-gpu")
@@ -44,6 +48,8 @@ router.register("ops/credit-notes", OpsCreditNotes, "api-ops-credit-note")
 router.register("ops/terms", OpsTerms, "api-ops-terms")
 router.register("ops/grants", OpsGrants, "api-ops-grant")
 router.register("ops/payments", OpsPayments, "api-ops-payment")
+router.register("ops/stripe-differences", OpsStripeDifferences, "api-ops-stripe-difference")
+router.register("ops/stripe-events", OpsStripeEvents, "api-ops-stripe-event")
 router.register("ops/ledger-transfers", OpsLedgerTransfers, "api-ops-ledger-transfer")
 
 urlpatterns = [
@@ -81,6 +87,7 @@ urlpatterns = [
         "ops/tax-rates", OpsTaxRates.as_view({"get": "list", "put": "publish"}), name="api-ops-tax-rate-list"
     ),
     path("ops/tax-rates/<str:pk>", OpsTaxRates.as_view({"get": "retrieve"}), name="api-ops-tax-rate-detail"),
+    path("ops/stripe-days", OpsStripeDays.as_view({"get": "list"}), name="api-ops-stripe-day-list"),
     path("ops/price-gaps", OpsGaps.as_view({"get": "list"}), name="api-ops-price-gap-list"),
     path("ops/proofs", OpsProofs.as_view({"get": "list"}), name="api-ops-proof-list"),
     path("ops/trial-balance", OpsTrialBalance.as_view({"get": "list"}), name="api-ops-trial-balance-list"),

@@ -47,8 +47,16 @@ def of_minor(minor: int, currency: str) -> int:
         raise NotCollected(f"Stripe does not collect {currency}.")
     if currency not in EXPONENTS:
         raise NotCollected(f"How many decimals {currency} has is not listed here.")
-    amount = minor * 10 ** (DECIMALS[currency] - EXPONENTS[currency])
-    return _without_last_coin(amount) if currency in NO_LAST_COIN else amount
+    scale: int = 10 ** (DECIMALS[currency] - EXPONENTS[currency])
+    return _without_last_coin(minor * scale) if currency in NO_LAST_COIN else minor * scale
+
+
+def to_minor(amount: int, currency: str) -> int:
+    """Read an integer of Stripe's as our minor units; what is no whole coin of ours is left out."""
+    if currency not in DECIMALS or currency not in EXPONENTS:
+        raise NotCollected(f"How many decimals {currency} has is not listed here.")
+    scale: int = 10 ** (DECIMALS[currency] - EXPONENTS[currency])
+    return amount // scale
 
 
 def of_parts(amounts: Iterable[tuple[int, int]], currency: str) -> list[Part]:

@@ -90,7 +90,6 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('customer_id', models.CharField(blank=True, default='', max_length=120)),
-                ('session_id', models.CharField(blank=True, default='', max_length=120)),
                 ('card_id', models.CharField(blank=True, default='', max_length=120)),
                 ('brand', models.CharField(blank=True, default='', max_length=30)),
                 ('last4', models.CharField(blank=True, default='', max_length=4)),

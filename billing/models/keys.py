@@ -47,3 +47,7 @@ def return_id() -> str:
 
 def lapse_id() -> str:
     return ids.new("lap")
+
+
+def card_form_id() -> str:
+    return ids.new("crf")

@@ -6,7 +6,9 @@ No card number is ever here: a card is Stripe's own name for it, its brand, its 
 from django.db import models
 from django.db.models import Q
 
-from billing.models.keys import ID_LENGTH
+from billing.domain.stripe_compare import SAYS, Kind
+from billing.models.keys import ID_LENGTH, card_form_id
+from billing.models.payments import Payment
 from tenants.models.tenants import TenantOwned
 
 STRIPE_ID = 120
@@ -16,7 +18,6 @@ class StripeCustomer(TenantOwned):
     """Who a tenant is at Stripe, and the card that is charged when nobody is there to type one."""
 
     customer_id = models.CharField(max_length=STRIPE_ID, blank=True, default="")
-    session_id = models.CharField(max_length=STRIPE_ID, blank=True, default="")  # the latest form for a card
     card_id = models.CharField(max_length=STRIPE_ID, blank=True, default="")
     brand = models.CharField(max_length=30, blank=True, default="")
     last4 = models.CharField(max_length=4, blank=True, default="")
@@ -117,3 +118,155 @@ class StripePace(models.Model):
 
     def __str__(self) -> str:
         return f"idle at {self.idle_at}"
+
+
+class CardFormState(models.TextChoices):
+    WANTED = "wanted"  # a worker is to have Stripe open it
+    OPEN = "open"  # its address is known; a person types a card into it, at Stripe
+    SAVED = "saved"
+    FAILED = "failed"
+
+
+class CardForm(TenantOwned):
+    """A form of Stripe's that somebody asked for, to save a card in. The row is the queue."""
+
+    id = models.CharField(primary_key=True, max_length=ID_LENGTH, default=card_form_id)
+    state = models.CharField(max_length=6, choices=CardFormState, default=CardFormState.WANTED)
+    asked_at = models.DateTimeField()
+    asked_by = models.CharField(max_length=200)
+    session_id = models.CharField(max_length=STRIPE_ID, blank=True, default="")
+    url = models.TextField(blank=True, default="")
+    reason = models.CharField(max_length=200, blank=True, default="")
+    settled_at = models.DateTimeField(null=True)
+    due_at = models.DateTimeField(null=True)
+    tries = models.PositiveIntegerField(default=0)
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(condition=Q(state__in=CardFormState.values), name="card_form_state_known")
+        ]
+        indexes = [
+            models.Index(fields=["due_at"], name="card_form_waits", condition=Q(due_at__isnull=False)),
+            models.Index(fields=["session_id"], name="card_form_by_session"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.id} ({self.state})"
+
+
+class EventState(models.TextChoices):
+    WAITING = "waiting"
+    DONE = "done"
+    PARKED = "parked"  # for people
+
+
+class StripeEvent(models.Model):
+    """What Stripe says happened there: which object to look at, and no more. The row is the queue."""
+
+    id = models.CharField(primary_key=True, max_length=STRIPE_ID)
+    type = models.CharField(max_length=80)
+    api_version = models.CharField(max_length=40)
+    object_id = models.CharField(max_length=STRIPE_ID)
+    created = models.DateTimeField()
+    received_at = models.DateTimeField()
+    found = models.BooleanField(default=False)  # in Stripe's list, for it never reached us
+    state = models.CharField(max_length=7, choices=EventState, default=EventState.WAITING)
+    why = models.CharField(max_length=200, blank=True, default="")
+    due_at = models.DateTimeField(null=True)
+    tries = models.PositiveIntegerField(default=0)
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(state="waiting", due_at__isnull=False) | Q(~Q(state="waiting"), due_at=None),
+                name="stripe_event_waits_or_not",
+            )
+        ]
+        indexes = [
+            models.Index(fields=["due_at"], name="stripe_event_waits", condition=Q(state="waiting")),
+            models.Index(fields=["received_at"], name="stripe_event_parked", condition=Q(state="parked")),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.type} {self.id}"
+
+
+class PaymentDispute(TenantOwned):
+    """What a cardholder told their bank about a payment: a mark beside its state, which it does not change."""
+
+    id = models.CharField(primary_key=True, max_length=STRIPE_ID)
+    payment = models.ForeignKey(Payment, on_delete=models.PROTECT, related_name="disputes")
+    status = models.CharField(max_length=40)
+    rank = models.PositiveIntegerField()  # how far it has come; it never goes back
+    minor = models.BigIntegerField()
+    reason = models.CharField(max_length=80, blank=True, default="")
+    opened_at = models.DateTimeField()
+    seen_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"{self.id} ({self.status})"
+
+
+class PaymentRefund(TenantOwned):
+    """Money of a payment that went back to where it came from."""
+
+    id = models.CharField(primary_key=True, max_length=STRIPE_ID)
+    payment = models.ForeignKey(Payment, on_delete=models.PROTECT, related_name="refunds")
+    status = models.CharField(max_length=40)
+    rank = models.PositiveIntegerField()
+    minor = models.BigIntegerField()
+    made_at = models.DateTimeField()
+    seen_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"{self.id} ({self.status})"
+
+
+class StripeDay(models.Model):
+    """A day whose invoices at Stripe were compared with our books and with the ledger. The row is the queue."""
+
+    day = models.DateField(unique=True)
+    due_at = models.DateTimeField(null=True)
+    checked_at = models.DateTimeField(null=True)
+    charges = models.PositiveIntegerField(default=0)  # ours
+    invoices = models.PositiveIntegerField(default=0)  # theirs, of ours
+    events = models.PositiveIntegerField(default=0)  # that never reached us
+    differences = models.PositiveIntegerField(default=0)
+    trouble = models.CharField(max_length=200, blank=True, default="")
+
+    class Meta:
+        indexes = [models.Index(fields=["due_at"], name="stripe_day_waits")]
+
+    def __str__(self) -> str:
+        return f"{self.day:%Y-%m-%d}"
+
+
+class StripeDifference(models.Model):
+    """Where the three books differed when they were last compared; it stays until they agree."""
+
+    id = models.BigAutoField(primary_key=True)
+    day = models.ForeignKey(StripeDay, on_delete=models.PROTECT, related_name="found")
+    kind = models.CharField(max_length=30)
+    ref = models.CharField(max_length=STRIPE_ID)
+    currency = models.CharField(max_length=3, blank=True, default="")
+    ours = models.BigIntegerField(null=True)  # minor units
+    theirs = models.BigIntegerField(null=True)  # as Stripe counts
+    booked = models.BigIntegerField(null=True)  # minor units
+    found_at = models.DateTimeField()
+    seen_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["day", "kind", "ref"], name="stripe_difference_once")]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.ref}"
+
+    @property
+    def says(self) -> str:
+        """What it means, for people."""
+        return SAYS[Kind(self.kind)][0]
+
+    @property
+    def next(self) -> str:
+        """What to do about it."""
+        return SAYS[Kind(self.kind)][1]

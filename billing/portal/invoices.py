@@ -13,6 +13,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
 from billing.domain.money import Money, decimal_string, fixed_point
+from billing.domain.stripe_events import GATEWAY
 from billing.models import (
     BalanceDraw,
     CreditNote,
@@ -22,6 +23,8 @@ from billing.models import (
     InvoiceLine,
     InvoiceStatus,
     Payment,
+    PaymentDispute,
+    PaymentRefund,
 )
 from billing.portal import calls, downloads, explained, taxed
 from billing.portal.pages import PageRequest, page
@@ -30,7 +33,7 @@ from billing.services.ledger import books
 from billing.services.papers.lines import told
 from billing.services.payments import opening
 from billing.services.payments.opening import NotPayable
-from billing.services.payments.standing import Stands, stands
+from billing.services.payments.standing import Standing, Stands, stands
 from tenants.services.permissions import require
 from tenants.services.refusals import Missing
 
@@ -119,6 +122,8 @@ def invoice(request: PageRequest, pk: str) -> HttpResponse:
         "invoice": found,
         "money": money,
         "payment": money.payment,
+        "marks": marks(money),
+        "card_wanted": card_wanted(money),
         "may_pay": may_settle(request),
         "month": found.month,
         **taxed.told(found, request.tenant),
@@ -174,6 +179,21 @@ def invoice_of(request: PageRequest, pk: str) -> Invoice:
     if found is None:
         raise Missing("There is no such invoice here.", fix="Look it up in the list of invoices.")
     return found
+
+
+def marks(money: Stands) -> dict[str, Any]:
+    """Return disputes and refunds of its payments; only Stripe's have any, and others cost no query."""
+    ids = [each.pk for each in money.attempts if each.gateway == GATEWAY]
+    if not ids:
+        return {}
+    disputes = PaymentDispute.objects.filter(payment__in=ids).order_by("opened_at", "pk")
+    refunds = PaymentRefund.objects.filter(payment__in=ids).order_by("made_at", "pk")
+    return {"disputes": list(disputes), "refunds": list(refunds)}
+
+
+def card_wanted(money: Stands) -> bool:
+    """Tell whether the latest attempt failed for want of a card that can be charged."""
+    return money.how is Standing.DECLINED and bool(money.attempts) and money.attempts[0].gateway == GATEWAY
 
 
 def may_settle(request: PageRequest) -> bool:

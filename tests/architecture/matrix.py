@@ -28,7 +28,18 @@ from typing import Any
 
 from django.db.backends.postgresql.psycopg_any import NumericRange
 
-from billing.models import Hold, Invoice, InvoiceLine, LedgerTransfer, Payment, TenantTerms
+from billing.models import (
+    CardForm,
+    Hold,
+    Invoice,
+    InvoiceLine,
+    LedgerTransfer,
+    Payment,
+    StripeDay,
+    StripeDifference,
+    StripeEvent,
+    TenantTerms,
+)
 from billing.services import crediting, drafts, own_prices, periods, rating
 from billing.services.funds import budgets, holds, needs
 from billing.services.grants import giving
@@ -212,6 +223,31 @@ def a_hold(world: World) -> str:
         wanted = needs.Outlook(world.tenant, [lease]).needed(lease, needs.NO_USE, now=moment())
         holds.set_aside(lease, wanted, needs.NO_USE, now=moment())
     return str(Hold.objects.get(lease=lease).pk)
+
+
+def a_card_form(world: World) -> str:
+    form = CardForm.objects.create(tenant=world.tenant, asked_at=moment(), asked_by="x", due_at=moment())
+    return str(form.pk)
+
+
+def a_stripe_difference() -> str:
+    day, _ = StripeDay.objects.get_or_create(day=moment().date(), defaults={"checked_at": moment()})
+    known, _ = StripeDifference.objects.get_or_create(
+        day=day,
+        kind="not_booked",
+        ref="pay_x",
+        defaults={"currency": "EUR", "ours": 1, "theirs": 1, "found_at": moment(), "seen_at": moment()},
+    )
+    return str(known.pk)
+
+
+def a_stripe_event() -> str:
+    now = moment()
+    known, _ = StripeEvent.objects.get_or_create(
+        pk="evt_x",
+        defaults={"type": "invoice.paid", "created": now, "received_at": now, "state": "parked"},
+    )
+    return known.pk
 
 
 def an_offering() -> Offering:
@@ -417,6 +453,9 @@ THINGS: dict[str, Thing] = {
     "tax rate": a_tax_rate,
     "budget to remove": in_its_tenant(a_budget),
     "hold": in_its_tenant(a_hold),
+    "card form": in_its_tenant(a_card_form),
+    "stripe difference": lambda _: a_stripe_difference(),
+    "stripe event": lambda _: a_stripe_event(),
     "event": in_its_tenant(lambda world: str(AuditEvent.objects.latest("id").pk)),
 }
 
@@ -607,6 +646,11 @@ ROWS: dict[str, Row] = {
     "api/v1/ops/ledger-transfers": fleet(audited=True),
     "api/v1/ops/ledger-transfers/<str:pk>": fleet(thing="ledger transfer", audited=True),
     "api/v1/ops/trial-balance": fleet(audited=True),
+    "api/v1/ops/stripe-differences": fleet(audited=True),
+    "api/v1/ops/stripe-differences/<str:pk>": fleet(thing="stripe difference", audited=True),
+    "api/v1/ops/stripe-events": fleet(audited=True),
+    "api/v1/ops/stripe-events/<str:pk>": fleet(thing="stripe event", audited=True),
+    "api/v1/ops/stripe-days": fleet(audited=True),
     "api/v1/ops/proofs": fleet(audited=True),
     "api/v1/ops/tenants": fleet(audited=True),
     "api/v1/ops/tenants/<str:pk>": fleet(thing="tenant", audited=True),
@@ -662,7 +706,11 @@ ROWS: dict[str, Row] = {
     "api/v1/billing-details": api("billing", GET=PAYERS, PUT=SETTLERS, part=NOBODY),
     "api/v1/payments": api("billing", GET=PAYERS, part=NOBODY),
     "api/v1/payments/<str:pk>": api("billing", thing="payment", GET=PAYERS, part=NOBODY),
+    "api/v1/cards": api("billing", GET=PAYERS, part=NOBODY),
+    "api/v1/card-forms": api("billing", GET=PAYERS, POST=SETTLERS, part=NOBODY),
+    "api/v1/card-forms/<str:pk>": api("billing", thing="card form", GET=PAYERS, part=NOBODY),
     "api/v1/price-versions": api("offerings", GET=ALL, part=SAME),
+    "webhooks/stripe": anybody("POST"),
     # leases and money, in the portal
     "": page(GET=ALL, part=SAME),
     "catalogue/": page(GET=ALL, part=SAME),
@@ -683,6 +731,7 @@ ROWS: dict[str, Row] = {
     "budgets/": page(GET=ALL, POST=PAYERS, part=SAME),
     "budgets/<str:pk>/remove/": page(thing="budget to remove", POST=PAYERS, part=SAME),
     "wallet/": page(GET=PAYERS, part=NOBODY),
+    "payment/": page(GET=PAYERS, POST=SETTLERS, part=NOBODY),
     "invoices/": page(GET=PAYERS, part=NOBODY),
     "invoices/details/": page(GET=PAYERS, POST=SETTLERS, part=NOBODY),
     "invoices/verify.py": anybody(),
@@ -721,6 +770,8 @@ ROWS: dict[str, Row] = {
     "ops/proofs/": ops(GET=STAFF),
     "ops/ledger/": ops(GET=STAFF),
     "ops/taxes/": ops(GET=STAFF, POST=STAFF),
+    "ops/stripe/": ops(GET=STAFF),
+    "ops/stripe/<str:pk>/look-again/": ops(thing="stripe event", POST=STAFF),
     "ops/system/": ops(GET=STAFF),
     "ops/cards/": ops(GET=STAFF),
     "ops/cards/<str:pk>/": ops(thing="gpu", GET=STAFF),

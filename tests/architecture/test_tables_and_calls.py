@@ -37,7 +37,7 @@ from tenants.domain.roles import Role
 from tenants.models import QuotaKind, User
 from tenants.services import invitations, service_accounts, walls
 from tests.architecture import routes
-from tests.architecture.matrix import ROWS
+from tests.architecture.matrix import ROWS, a_stripe_difference, a_stripe_event
 from tests.architecture.tables import CALL, addresses, missing, tables
 from tests.billing.histories import OPERATOR, customer, ran
 from tests.billing.payments.bills import bill, collect, ill, pay
@@ -167,8 +167,11 @@ def of_operators(desk: Desk, operator: Client) -> dict[str, str]:
     assert final is not None
     crediting.credit(final, wanted={1: 1}, seen=0, why="to see it given back", actor=OPERATOR, now=life.now)
     invoice = bill()
-    ill(invoice, Ill.REJECTED)
-    collect(pay(invoice))
+    for each, what in ((final, Ill.DECLINED), (invoice, Ill.REJECTED)):
+        ill(each, what)
+        collect(pay(each))
+    a_stripe_difference()
+    a_stripe_event()
     Offering.objects.filter(gpu_model="H200-141GB").update(state=OfferingState.DRAFT)  # of no real shape
     tenant = desk.owner.tenant.pk
     operator.post(f"/ops/tenants/{tenant}/suspend/", {"why": "to see it in the trail"})

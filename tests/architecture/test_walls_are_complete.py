@@ -54,6 +54,9 @@ OF_NO_TENANT = {
         *("broker_clusterobject", "broker_simulatedpod", "broker_simulatedvolume", "broker_simulatednode"),
     },
     "the books of a gateway that is only simulated": {"billing_simulatedcharge", "billing_simulatedpayer"},
+    "where Stripe says something happened, by the names it has there; tenants are shown none of it": {
+        *("billing_stripeevent", "billing_stripeday", "billing_stripedifference"),
+    },
     "how far the product itself has got": {
         "billing_billingrun",
         "billing_invoiceseries",

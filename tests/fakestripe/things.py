@@ -68,6 +68,7 @@ def listed(things: list[Thing], params: Params, path: str) -> Thing:
     if since:
         things = [each for each in things if each["created"] >= int(since.get("gte", 0))]
         things = [each for each in things if each["created"] <= int(since.get("lte", 10**12))]
+        things = [each for each in things if each["created"] < int(since.get("lt", 10**12))]
     things = things[::-1]
     ids = [each["id"] for each in things]
     at = ids.index(params["starting_after"]) + 1 if "starting_after" in params else 0
@@ -218,9 +219,16 @@ def settle_slow(things: Things, found: Thing) -> None:
     """A bank that takes its time has answered when it is looked at once more."""
     for intent_id in found["payments"]:
         intent = things.get("payment_intent", intent_id)
-        if intent["status"] == "processing":
+        if intent["status"] == "processing" and not intent.get("patient"):
             intent["status"] = "succeeded"
             paid(things, found, intent)
+
+
+def bank_pays(things: Things, found: Thing) -> None:
+    """Let the bank of a silent one answer at last."""
+    for intent_id in found["payments"]:
+        things.get("payment_intent", intent_id).pop("patient", None)
+    settle_slow(things, found)
 
 
 def invoices(things: Things, params: Params) -> Thing:
@@ -355,7 +363,12 @@ def _slow(things: Things, found: Thing, intent: Thing) -> Thing:
     return told(things, found, {})
 
 
-HOW = {"ok": _paid, "declined": _declined, "action": _action, "slow": _slow}
+def _silent(things: Things, found: Thing, intent: Thing) -> Thing:
+    intent["patient"] = True  # until somebody tells its end
+    return told(things, found, {})
+
+
+HOW = {"ok": _paid, "declined": _declined, "action": _action, "slow": _slow, "silent": _silent}
 
 
 def void(things: Things, pk: str, params: Params) -> Thing:
@@ -451,7 +464,9 @@ def disputes(things: Things, params: Params) -> Thing:
 
 
 def events(things: Things, params: Params) -> Thing:
-    return listed(things.events, params, "/v1/events")
+    wanted = params.get("types")
+    found = [each for each in things.events if wanted is None or each["type"] in wanted]
+    return listed(found, params, "/v1/events")
 
 
 def event(things: Things, pk: str, params: Params) -> Thing:

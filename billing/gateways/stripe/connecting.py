@@ -7,10 +7,9 @@ from functools import cache
 from django.conf import settings
 from stripe import HTTPClient, StripeClient
 
+from billing.domain.stripe_events import VERSION
 from billing.gateways.stripe.wire import Wire
 from ports.payments import Rejected
-
-VERSION = "2026-10-28.endive"
 
 _wire: HTTPClient | None = None
 
@@ -42,8 +41,3 @@ def client() -> StripeClient:
 @cache
 def _https() -> HTTPClient:
     return Wire()
-
-
-def live() -> bool:
-    """Tell whether the key takes real money."""
-    return "_live_" in str(settings.STRIPE_SECRET_KEY)

@@ -7,19 +7,19 @@ under that key again. The next payment of our invoice is another charge, with an
 
 from datetime import datetime
 
+from billing.domain.stripe_events import GATEWAY
 from billing.domain.stripe_states import Seen, Verdict, judge, refusal
 from billing.gateways.stripe import books, steps
 from billing.models import StripeCharge, StripeOutcome
 from ports.payments import Charge, Declined, Outcome, Rejected, Succeeded, Unanswered, Unreachable
 
-NAME = "stripe"
 SLOW_S = 1800  # a debit takes days; its webhook is faster than this
 
 
 class StripeGateway:
     """Takes the money of a charge with the card that its tenant saved at Stripe."""
 
-    name = NAME
+    name = GATEWAY
 
     def charge(self, charge: Charge, *, now: datetime) -> Outcome:
         book = books.open_(charge, now=now)

@@ -60,6 +60,7 @@ def fill(book: StripeCharge, charge: Charge, *, now: datetime) -> Answer:
     parts = charge.parts or (ChargePart(charge.text, charge.minor),)
     if sum(part.minor + part.tax for part in parts) != charge.minor:
         raise Rejected("Its lines do not add up to what is to be charged.", code="lines_differ")
+    parts = tuple(each for part in parts for each in _plain(part))
     amounts = of_parts([(part.minor, part.tax) for part in parts], book.currency)
     params: Params = {
         "lines": [
@@ -82,6 +83,13 @@ def fill(book: StripeCharge, charge: Charge, *, now: datetime) -> Answer:
     return commands.perform(
         _write(book, "lines", params, send, _looked(book, lambda invoice: invoice.lines.data)), now=now
     )
+
+
+def _plain(part: ChargePart) -> tuple[ChargePart, ...]:
+    """Make a line of a tax that has no name: Stripe takes a tax only with its rate."""
+    if part.taxed or not part.tax:
+        return (part,)
+    return ChargePart(part.text, part.minor), ChargePart("Tax", part.tax)
 
 
 def _taxed(part: ChargePart, taxable: int, tax: int) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from django.views.decorators.http import require_safe
 from billing.portal.ops.frame import holding
 from billing.services import proofs
 from billing.services.payments import waiting
+from billing.services.stripe import watching
 from broker.portal.operations import OpsRequest, page
 from broker.services import upkeep
 from tenants.models import AuditEvent
@@ -44,6 +45,7 @@ def system(request: OpsRequest) -> HttpResponse:
         "failed": [proof for proof in found if not proof.holds],
         "upkeep": upkeep.look(now=request.now),
         "money": money,
+        "stripe_waits": watching.waits(),
         "database": f"{connection.pg_version // 10000}.{connection.pg_version % 10000}",  # type: ignore[attr-defined]
         "calls": _calls(visits=visits, stuck=bool(money.stuck), asked=sifting.for_api(asked, ZONE)),
         "trail": events,

@@ -2,14 +2,16 @@
 
 from collections import defaultdict
 
-from billing.models import InvoiceLine, Payment
+from billing.domain.money import fixed_point
+from billing.models import InvoiceLine, InvoiceTax, Payment
 from broker.models import Offering
 from ports.payments import Charge, ChargePart
 from tenants.services.walls import as_tenant
 
 MOST_PARTS = 200  # Stripe takes 250
 REST = "Paid from your balance, or given back"
-ALSO = "Tax"
+ALSO = "What else is due"
+TAX = "VAT"
 
 
 def charge_of(payment: Payment) -> Charge:
@@ -21,6 +23,8 @@ def charge_of(payment: Payment) -> Charge:
         labels = dict(
             Offering.objects.filter(pk__in={each.offering_id for each in lines}).values_list("pk", "label")
         )
+        taxes = InvoiceTax.objects.filter(invoice_id=payment.invoice_id)
+        rates = dict(taxes.values_list("category", "rate_bp"))
     number = str(payment.invoice)
     return Charge(
         key=payment.pk,
@@ -29,25 +33,46 @@ def charge_of(payment: Payment) -> Charge:
         payer=payment.tenant_id,
         text=f"Invoice {number}",
         number=number if nth == 1 else f"{number}-{nth}",
-        parts=_parts(lines, labels, payment.minor),
+        parts=_parts(lines, labels, rates, payment.minor),
     )
 
 
-def _parts(lines: list[InvoiceLine], labels: dict[str, str], due: int) -> tuple[ChargePart, ...]:
+def _parts(
+    lines: list[InvoiceLine], labels: dict[str, str], rates: dict[str, int | None], due: int
+) -> tuple[ChargePart, ...]:
     """Return the lines, one of each offering where they are too many, and what else makes them come to what is due."""
-    named = [(labels.get(line.offering_id, line.offering_id), line.minor) for line in lines if line.minor]
-    if len(named) > MOST_PARTS:
-        named = _together(named)
-    if len(named) > MOST_PARTS:
+    parts = [
+        _part(
+            labels.get(line.offering_id, line.offering_id),
+            line.minor,
+            line.tax_minor,
+            rates.get(line.tax_category),
+        )
+        for line in lines
+        if line.minor
+    ]
+    if len(parts) > MOST_PARTS:
+        parts = _together(parts)
+    if len(parts) > MOST_PARTS:
         return ()
-    rest = due - sum(minor for _, minor in named)
+    rest = due - sum(part.minor + part.tax for part in parts)
     if rest:
-        named.append((REST if rest < 0 else ALSO, rest))
-    return tuple(ChargePart(text, minor) for text, minor in named)
+        parts.append(ChargePart(REST if rest < 0 else ALSO, rest))
+    return tuple(parts)
 
 
-def _together(named: list[tuple[str, int]]) -> list[tuple[str, int]]:
-    sums: defaultdict[str, int] = defaultdict(int)
-    for text, minor in named:
-        sums[text] += minor
-    return sorted(sums.items())
+def _part(text: str, minor: int, tax: int, rate_bp: int | None) -> ChargePart:
+    if rate_bp is None:
+        return ChargePart(text, minor, tax)
+    return ChargePart(text, minor, tax, TAX, fixed_point(rate_bp, 2))
+
+
+def _together(parts: list[ChargePart]) -> list[ChargePart]:
+    """Add up the lines of each offering that are taxed alike."""
+    alike: defaultdict[tuple[str, str, str], list[ChargePart]] = defaultdict(list)
+    for part in parts:
+        alike[part.text, part.tax_name, part.tax_percent].append(part)
+    return [
+        ChargePart(text, sum(each.minor for each in same), sum(each.tax for each in same), name, percent)
+        for (text, name, percent), same in sorted(alike.items())
+    ]

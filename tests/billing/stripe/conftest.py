@@ -7,6 +7,7 @@ import pytest
 
 if TYPE_CHECKING:
     from tests.billing.payments.bills import Rung
+    from tests.billing.portal.desks import Desk
     from tests.fakestripe.server import FakeStripe
 
 
@@ -38,3 +39,11 @@ def rung() -> "Iterator[Rung]":
 
     with heard() as hints:
         yield hints
+
+
+@pytest.fixture
+def desk(db: None, fake: "FakeStripe") -> "Iterator[Desk]":
+    from tests.billing.portal.desks import opened  # Django is set up by now
+
+    with opened() as made:
+        yield made

@@ -10,7 +10,8 @@ from billing.models import Invoice, StripeCharge
 from billing.services import crediting
 from billing.services.payments import asking
 from broker.models import Offering
-from ports import clock
+from ports import clock, payments
+from ports.payments import Charge, ChargePart, Rejected
 from tenants.services.walls import as_tenant
 from tests.billing.payments.bills import MIRA, NOW, bill, collect, fresh, pay, tried
 from tests.billing.stripe.purses import at, billed, book, commands, taken, there
@@ -230,12 +231,44 @@ def test_many_lines_are_one_of_each_offering(fake: FakeStripe, monkeypatch: pyte
     monkeypatch.setattr(asking, "MOST_PARTS", 1)
     invoice = billed(fake)
     payment = pay(invoice)
-    assert asking._together([("a", 1), ("b", 5), ("a", 2)]) == [("a", 3), ("b", 5)]
+    lines = [ChargePart("b", 5), ChargePart("a", 1, 1, "VAT", "19"), ChargePart("a", 2, 3, "VAT", "19")]
+    assert asking._together(lines) == [ChargePart("a", 3, 4, "VAT", "19"), ChargePart("b", 5)]
     assert len(asking.charge_of(payment).parts) == 1
     monkeypatch.setattr(asking, "MOST_PARTS", 0)
     assert asking.charge_of(payment).parts == ()
     collect(payment)
     assert there(fake)[0]["lines"][0]["description"] == f"Invoice {invoice}"
+
+
+def test_a_line_carries_the_tax_that_we_worked_out(fake: FakeStripe) -> None:
+    invoice = billed(fake)
+    lines = (ChargePart("Slices", 100, 19, "VAT", "19.00"), ChargePart("Paid from your balance", -20))
+    charge = Charge("pay_taxed", 99, "EUR", invoice.tenant_id, "Invoice 1", parts=lines)
+    gateway = payments.gateway()
+    assert gateway is not None
+    gateway.charge(charge, now=NOW)
+    (sent,) = there(fake)
+    assert [line["taxes"] for line in sent["lines"]] == [[{"amount": 19, "taxable_amount": 100}], []]
+    assert sent["amount_paid"] == 99
+
+
+def test_tax_without_a_rate_is_a_line_of_its_own(fake: FakeStripe) -> None:
+    invoice = billed(fake)
+    charge = Charge("pay_t", 7, "EUR", invoice.tenant_id, "Invoice 1", parts=(ChargePart("Slices", 5, 2),))
+    gateway = payments.gateway()
+    assert gateway is not None
+    gateway.charge(charge, now=NOW)
+    assert [line["amount"] for line in there(fake)[0]["lines"]] == [5, 2]
+
+
+def test_lines_that_do_not_add_up_are_not_sent(fake: FakeStripe) -> None:
+    invoice = billed(fake)
+    charge = Charge("pay_odd", 99, "EUR", invoice.tenant_id, "Invoice 1", parts=(ChargePart("Slices", 98),))
+    gateway = payments.gateway()
+    assert gateway is not None
+    with pytest.raises(Rejected, match="do not add up"):
+        gateway.charge(charge, now=NOW)
+    assert fake.calls["pay"] == 0
 
 
 def test_a_settled_charge_of_ours_never_changes(fake: FakeStripe) -> None:

@@ -1,0 +1,82 @@
+"""Ten thousand charges through Stripe, of which one call in twenty fails: `python -m bench.billing_stripe`.
+
+Stripe is the tests' own, in this process: what is counted is calls and invoices, and what is timed is our side of it.
+The failures are what the wire and Stripe really do: too many requests, an error of theirs, an answer that is lost.
+"""
+
+import os
+import sys
+from datetime import UTC, datetime, timedelta
+from random import Random
+from time import perf_counter
+
+import django
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+django.setup()
+
+from django.test import override_settings  # noqa: E402
+
+from bench.figures import Figures  # noqa: E402
+from billing.gateways.stripe import connecting  # noqa: E402
+from billing.gateways.stripe.gateway import StripeGateway  # noqa: E402
+from ports.payments import Charge, ChargePart, Succeeded, Unanswered  # noqa: E402
+from tests.fakestripe.server import KEY, Call, FakeStripe  # noqa: E402
+from tests.fakestripe.tenants import holder  # noqa: E402
+
+TENANTS, CHARGES, LINES, FAULTS_PERCENT = 100, 10_000, 3, 5
+ILLS = ("429", "500", "500_done", "lost")
+START = datetime(2026, 11, 1, tzinfo=UTC)
+MOST_TRIES = 50
+
+
+def charge(n: int) -> Charge:
+    parts = tuple(ChargePart(f"slice {line}", 1000 + line, 190, "VAT", "19.00") for line in range(LINES))
+    minor = sum(part.minor + part.tax for part in parts)
+    return Charge(
+        f"pay_{n:026d}", minor, "EUR", f"ten_{n % TENANTS:026d}", f"Invoice {n}", f"2026-{n}", parts
+    )
+
+
+def collect(fake: FakeStripe, gateway: StripeGateway, wanted: Charge) -> None:
+    """Ask until there is an answer, five minutes apart, as workers do."""
+    for _ in range(MOST_TRIES):
+        try:
+            outcome = gateway.charge(wanted, now=fake.now)
+        except Unanswered:
+            fake.now += timedelta(minutes=5)
+            continue
+        if not isinstance(outcome, Succeeded):
+            raise RuntimeError(f"{wanted.key} was not collected: {outcome}")
+        return
+    raise RuntimeError(f"{wanted.key} has no answer after {MOST_TRIES} tries")
+
+
+def main(charges: int = CHARGES) -> None:
+    figures, chance = Figures("billing"), Random(20)
+    fake, gateway = FakeStripe(now=START), StripeGateway()
+    for n in range(TENANTS):
+        holder(fake, f"ten_{n:026d}")
+
+    def ill(call: Call) -> str:
+        return chance.choice(ILLS) if chance.randrange(100) < FAULTS_PERCENT else ""
+
+    fake.ill = ill
+    begun = perf_counter()
+    with override_settings(STRIPE_SECRET_KEY=KEY, STRIPE_CALLS_PER_S=10**6), connecting.over(fake):
+        for n in range(charges):
+            collect(fake, gateway, charge(n))
+    took = perf_counter() - begun
+    there = list(fake.things.all("invoice").values())
+    paid = [each for each in there if each["status"] == "paid"]
+    if len({each["metadata"]["payment"] for each in paid}) != len(paid):
+        raise RuntimeError("a payment was taken twice")
+    figures.least("stripe_invoices_paid_once", len(paid), unit="invoices", at_least=charges)
+    figures.most("stripe_invoices_left_over", len(there) - len(paid), unit="invoices", at_most=0)
+    figures.most("stripe_calls_each", sum(fake.calls.values()) / charges, unit="calls", at_most=4.4)
+    figures.most("stripe_our_time_each", took / charges, unit="s", at_most=0.2)
+    figures.leave()
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:2]))

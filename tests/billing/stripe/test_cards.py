@@ -1,0 +1,192 @@
+"""A card is asked for on a page or over the API, typed at Stripe, and charged when nobody is there."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from billing.models import CardForm, Invoice, StripeCustomer
+from billing.services.stripe import cards, inbox, saving, working
+from billing.services.stripe.cards import NoCards
+from ports import payments
+from tenants.models import AuditEvent
+from tenants.services.walls import as_tenant
+from tests.billing.payments.bills import MIRA, NOW, Rung, bill, collect, fresh, pay
+from tests.billing.stripe.purses import SECRETS, at, there
+from tests.fakestripe import things
+from tests.fakestripe.mill import posted
+from tests.fakestripe.server import FakeStripe
+
+pytestmark = pytest.mark.django_db
+SOON = NOW + timedelta(minutes=5)
+
+
+def asked(invoice: Invoice) -> CardForm:
+    with as_tenant(invoice.tenant_id):
+        return cards.ask(invoice.tenant, actor=MIRA, now=NOW)
+
+
+def worked(form: CardForm, *, now: Any = NOW) -> CardForm:
+    saving.work(form.pk, form.tenant_id, now=now)
+    return now_is(form)
+
+
+def now_is(form: CardForm) -> CardForm:
+    with as_tenant(form.tenant_id):
+        return CardForm.objects.get(pk=form.pk)
+
+
+def back(form: CardForm, *, now: Any = NOW) -> CardForm:
+    """Come back from Stripe's form, as a browser does."""
+    with as_tenant(form.tenant_id):
+        cards.look_now(now_is(form), now=now)
+    return worked(form, now=now)
+
+
+def card(form: CardForm) -> StripeCustomer | None:
+    with as_tenant(form.tenant_id):
+        return cards.saved(form.tenant)
+
+
+def test_a_form_is_opened_by_a_worker_and_filled_in_at_stripe(fake: FakeStripe, rung: Rung) -> None:
+    invoice = bill()
+    form = asked(invoice)
+    assert (form.state, sum(fake.calls.values())) == ("wanted", 0)
+    assert ("billing.card_form", form.pk, form.tenant_id, NOW) in rung
+    form = worked(form)
+    assert (form.state, form.reason) == ("open", "")
+    assert form.url == f"https://checkout.stripe.com/c/pay/{form.session_id}"
+    session = fake.things.get("checkout.session", form.session_id)
+    assert (session["mode"], session["success_url"]) == (
+        "setup",
+        f"http://localhost:8000/payment/?form={form.pk}",
+    )
+    things.fill_in(fake.things, form.session_id)
+    assert back(form).state == "saved"
+    found = card(form)
+    assert found is not None
+    assert (found.brand, found.last4, found.ends, found.added_by) == ("visa", "4242", "2029-07", MIRA.label)
+    assert collect(pay(invoice)).status == "succeeded"
+
+
+def test_nothing_of_ours_holds_a_card_number(fake: FakeStripe) -> None:
+    form = worked(asked(bill()))
+    things.fill_in(fake.things, form.session_id, number="4242")
+    back(form)
+    with as_tenant(form.tenant_id):
+        held = {field.name for field in StripeCustomer._meta.fields} | {f.name for f in CardForm._meta.fields}
+    assert not {name for name in held if "number" in name or "cvc" in name}
+
+
+def test_stripe_tells_of_a_card_though_the_browser_never_came_back(fake: FakeStripe) -> None:
+    form = worked(asked(bill()))
+    things.fill_in(fake.things, form.session_id)
+    for event in fake.things.events:
+        inbox.receive(*posted(event, SECRETS[0], NOW), now=NOW)
+    for event_id in inbox.due(now=NOW):
+        working.work(event_id, now=NOW)
+    assert cards.due(now=NOW) == [("billing.card_form", form.pk, form.tenant_id)]
+    assert worked(form).state == "saved"
+
+
+def test_a_second_card_takes_the_place_of_one_that_was_refused(fake: FakeStripe) -> None:
+    invoice = bill()
+    first = worked(asked(invoice))
+    things.fill_in(fake.things, first.session_id, how="declined")
+    back(first)
+    assert collect(pay(invoice)).status == "declined"
+    second = worked(asked(invoice))
+    things.fill_in(fake.things, second.session_id, number="1881")
+    back(second)
+    assert collect(pay(invoice, now=SOON), now=SOON).status == "succeeded"
+    assert fresh(invoice).status == "paid"
+    assert [each["status"] for each in there(fake)] == ["void", "paid"]
+    assert len(fake.things.all("customer")) == 1, "a tenant is one customer"
+
+
+def test_an_older_form_that_is_filled_in_late_takes_nothing_back(fake: FakeStripe) -> None:
+    invoice = bill()
+    old = worked(asked(invoice))
+    with as_tenant(invoice.tenant_id):
+        new = cards.ask(invoice.tenant, actor=MIRA, now=SOON)
+    new = worked(new, now=SOON)
+    things.fill_in(fake.things, new.session_id, number="0002")
+    back(new, now=SOON)
+    things.fill_in(fake.things, old.session_id, number="0001")
+    assert back(old, now=SOON).state == "saved"
+    found = card(old)
+    assert found is not None
+    assert found.last4 == "0002"
+
+
+@pytest.mark.parametrize("ill", ["unreachable", "lost", "500", "500_done", "429"])
+@pytest.mark.parametrize("step", ["customers", "sessions", "get"])
+def test_whatever_befalls_it_there_is_one_customer_and_a_card(fake: FakeStripe, step: str, ill: str) -> None:
+    form = asked(bill())
+    fake.ill = at(step, ill)
+    now = NOW
+    form = worked(form, now=now)
+    for _ in range(3):
+        now += timedelta(minutes=5)
+        form = worked(form, now=now)
+    things.fill_in(fake.things, form.session_id)
+    form = back(form, now=now)
+    while form.state != "saved":
+        now += timedelta(minutes=5)
+        form = worked(form, now=now)
+    assert len(fake.things.all("customer")) == 1
+    assert card(form) is not None
+
+
+def test_a_day_later_the_customer_is_found_and_not_made_again(fake: FakeStripe) -> None:
+    form = asked(bill())
+    fake.ill = at("customers", "lost")
+    worked(form)
+    fake.now = NOW + timedelta(days=2)
+    assert worked(form, now=fake.now).state == "open"
+    assert len(fake.things.all("customer")) == 1
+
+
+def test_a_form_that_nobody_fills_in_ends_and_says_so(fake: FakeStripe) -> None:
+    form = worked(asked(bill()))
+    assert back(form).state == "open"
+    fake.things.get("checkout.session", form.session_id)["status"] = "expired"
+    form = worked(form, now=NOW + timedelta(days=1, hours=1))
+    assert (form.state, form.reason) == ("failed", "Nobody filled the form in.")
+    assert worked(form, now=NOW + timedelta(days=3)).state == "failed"
+
+
+def test_a_form_that_is_gone_there_ends_too(fake: FakeStripe) -> None:
+    form = worked(asked(bill()))
+    fake.things.all("checkout.session").clear()
+    assert back(form).state == "failed"
+
+
+def test_credentials_that_do_not_hold_are_told(fake: FakeStripe) -> None:
+    form = asked(bill())
+    fake.ill = at("customers", "unauthorized")
+    form = worked(form)
+    assert (form.state, form.reason) == ("failed", "Stripe does not accept our credentials.")
+
+
+def test_without_stripe_nobody_is_asked_for_a_card() -> None:
+    invoice = bill()
+    with payments.through(None), pytest.raises(NoCards, match="saves no cards"):
+        asked(invoice)
+
+
+def test_an_event_of_a_form_that_is_not_open_here_changes_nothing(fake: FakeStripe) -> None:
+    assert cards.heard("cs_test_nobody", now=NOW) == "no form that is open here"
+
+
+def test_who_asked_and_what_was_saved_stands_in_the_trail(fake: FakeStripe) -> None:
+    form = worked(asked(bill()))
+    things.fill_in(fake.things, form.session_id)
+    back(form)
+    with as_tenant(form.tenant_id):
+        told = AuditEvent.objects.filter(action__startswith="card.").order_by("pk")
+        assert [(each.action, each.actor_label) for each in told] == [
+            ("card.ask", MIRA.label),
+            ("card.save", "billing"),
+        ]
+        assert told[1].detail["card"] == "visa 4242"

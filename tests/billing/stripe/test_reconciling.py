@@ -1,0 +1,295 @@
+"""What was lost on the way is found in the night: our books, Stripe's and the ledger agree, or a person is told."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from billing import tasks
+from billing.domain.stripe_events import read
+from billing.gateways.stripe import looking
+from billing.models import (
+    Invoice,
+    PaymentDispute,
+    PaymentRefund,
+    StripeCharge,
+    StripeDay,
+    StripeDifference,
+    StripeEvent,
+)
+from billing.services.payments import collecting, opening
+from billing.services.stripe import cards, inbox, reconciling, saving, watching, working
+from ports import clock, doorbell, payments
+from tenants.models import AuditEvent, User
+from tenants.services.walls import as_staff, as_tenant
+from tests.billing.payments.bills import NOW, bill, collect, fresh, pay, tried
+from tests.billing.stripe.purses import at, billed, there
+from tests.fakestripe import things
+from tests.fakestripe.server import FakeStripe
+from tests.fakestripe.tenants import holder
+
+pytestmark = pytest.mark.django_db
+DAY, HOUR = timedelta(days=1), timedelta(hours=1)
+
+
+def night(fake: FakeStripe, now: Any) -> list[StripeDifference]:
+    """Compare every day, work off what was found, and return what still differs."""
+    fake.now = now
+    reconciling.plan(now=now)
+    for day in reconciling.due(now=now):
+        reconciling.work(day, now=now)
+    for event_id in inbox.due(now=now):
+        working.work(event_id, now=now)
+    for _, *hint in cards.due(now=now):
+        saving.work(*hint, now=now)
+    for _, *hint in collecting.due(now=now):
+        collecting.collect(*hint, now=now)
+    return list(StripeDifference.objects.order_by("pk"))
+
+
+@pytest.fixture(autouse=True)
+def _today(fake: FakeStripe) -> None:
+    fake.now = NOW
+
+
+def test_a_day_of_outage_is_healed_to_no_difference(fake: FakeStripe) -> None:
+    """No webhook comes for a day, and for half of it Stripe cannot be reached at all."""
+    slow = [billed(fake, how="silent") for _ in range(3)]
+    fast = [billed(fake) for _ in range(3)]
+    disputed = billed(fake)
+    card = bill()
+    for each in [*slow, *fast[:1], disputed]:
+        collect(pay(each))
+    with as_tenant(card.tenant_id):
+        form = cards.ask(card.tenant, actor=opening.BILLING, now=NOW)
+    saving.work(form.pk, form.tenant_id, now=NOW)
+    with as_tenant(card.tenant_id):
+        form.refresh_from_db()
+    kept = fake.things
+    for each in there(fake):
+        things.bank_pays(kept, each)
+    things.disputed(kept, there(fake)[-1]["id"])
+    things.fill_in(kept, form.session_id)
+    fake.down = True
+    for each in fast[1:]:
+        collect(pay(each, now=NOW + HOUR), now=NOW + HOUR)
+    assert night(fake, NOW + 12 * HOUR) == []
+    assert "did not answer" in StripeDay.objects.exclude(trouble="")[0].trouble
+    fake.down = False
+    assert {each.kind for each in night(fake, NOW + DAY)} == {"paid_there_open_here"}
+    assert {fresh(each).status for each in [*slow, *fast, disputed]} == {"paid"}
+    assert night(fake, NOW + 2 * DAY) == []
+    assert set(StripeEvent.objects.values_list("found", "state")) == {(True, "done")}
+    with as_tenant(disputed.tenant_id):
+        assert PaymentDispute.objects.get().status == "needs_response"
+    with as_tenant(card.tenant_id):
+        assert cards.saved(card.tenant) is not None
+
+
+def test_all_that_is_paid_agrees(fake: FakeStripe) -> None:
+    for _ in range(3):
+        collect(pay(billed(fake)))
+    refused = billed(fake, how="declined")
+    collect(pay(refused))
+    assert night(fake, NOW + DAY) == []
+    day = StripeDay.objects.get(day=NOW.date())
+    assert (day.charges, day.invoices, day.differences, day.due_at) == (4, 4, 0, None)
+    assert day.checked_at == NOW + DAY
+
+
+@pytest.mark.parametrize(
+    ("change", "kind"),
+    [
+        ({"status": "void", "amount_paid": 0}, "paid_here_not_there"),
+        ({"amount_paid": 150}, "other_amount"),
+        ({"metadata": {"payment": "pay_gone", "tenant": "x"}}, "unknown_here"),
+    ],
+)
+def test_what_differs_is_written_down_until_it_agrees(
+    fake: FakeStripe, change: dict[str, Any], kind: str
+) -> None:
+    collect(pay(billed(fake)))
+    (sent,) = there(fake)
+    before = dict(sent)
+    sent.update(change)
+    first = night(fake, NOW + DAY)
+    assert kind in [each.kind for each in first]
+    again = night(fake, NOW + 2 * DAY)
+    assert [(each.pk, each.found_at) for each in again] == [(each.pk, NOW + DAY) for each in first]
+    sent.update(before)
+    assert night(fake, NOW + 3 * DAY) == []
+
+
+def test_an_invoice_that_was_made_there_a_day_later_is_still_found(fake: FakeStripe) -> None:
+    invoice = billed(fake)
+    fake.ill = at("invoices", "unreachable")
+    payment = collect(pay(invoice))
+    fake.now = NOW + 2 * DAY
+    collect(payment, now=NOW + 2 * DAY)
+    assert night(fake, NOW + 3 * DAY) == []
+
+
+def test_money_that_went_back_is_told_for_the_ledger_knows_nothing_of_it(fake: FakeStripe) -> None:
+    invoice = billed(fake)
+    collect(pay(invoice))
+    (intent,) = fake.things.all("payment_intent").values()
+    things.new_refund(fake.things, {"payment_intent": intent["id"], "amount": "50"})
+    night(fake, NOW + DAY)
+    with as_tenant(invoice.tenant_id):
+        assert PaymentRefund.objects.get().minor == 50
+    (found,) = night(fake, NOW + 2 * DAY)
+    assert (found.kind, found.ref, found.ours) == ("went_back", tried(invoice)[0].pk, 200)
+
+
+def test_a_refund_is_never_more_than_was_paid(fake: FakeStripe) -> None:
+    collect(pay(billed(fake)))
+    (intent,) = fake.things.all("payment_intent").values()
+    with pytest.raises(things.Refusal, match="greater than"):
+        things.new_refund(fake.things, {"payment_intent": intent["id"], "amount": "201"})
+
+
+def test_a_second_invoice_for_the_same_payment_is_told(fake: FakeStripe) -> None:
+    invoice = billed(fake)
+    collect(pay(invoice))
+    (sent,) = there(fake)
+    fake.things.all("invoice")["in_900000"] = {**sent, "id": "in_900000"}
+    (found,) = night(fake, NOW + DAY)
+    assert (found.kind, found.ref, found.ours) == ("unknown_here", "in_900000", None)
+
+
+def test_where_stripe_does_not_collect_nothing_is_compared(fake: FakeStripe) -> None:
+    with payments.through(None):
+        assert reconciling.plan(now=NOW) == 0
+    assert not StripeDay.objects.exists()
+
+
+def test_each_day_is_compared_once_a_night_and_for_thirty_days(fake: FakeStripe) -> None:
+    assert reconciling.plan(now=NOW) == 30
+    assert night(fake, NOW) == []
+    assert reconciling.plan(now=NOW + HOUR) == 0
+    assert reconciling.plan(now=NOW + DAY) == 30
+    assert reconciling.due(now=NOW + DAY)[0] == str((NOW + DAY).date())
+
+
+def test_two_workers_compare_a_day_once(fake: FakeStripe) -> None:
+    reconciling.plan(now=NOW)
+    day = reconciling.due(now=NOW)[0]
+    reconciling.work(day, now=NOW)
+    asked = fake.calls["get"]
+    reconciling.work(day, now=NOW)
+    assert fake.calls["get"] == asked
+
+
+def test_more_than_a_page_of_them_is_read_to_its_end(fake: FakeStripe, monkeypatch: Any) -> None:
+    monkeypatch.setattr(looking, "PAGE", 2)
+    for _ in range(5):
+        collect(pay(billed(fake)))
+    assert night(fake, NOW + DAY) == []
+    assert StripeDay.objects.get(day=NOW.date()).invoices == 5
+
+
+def test_invoices_of_somebody_else_in_the_account_are_not_ours_to_judge(fake: FakeStripe) -> None:
+    collect(pay(billed(fake)))
+    fake.things.all("invoice")["in_800000"] = {**there(fake)[0], "id": "in_800000", "metadata": {}}
+    assert night(fake, NOW + DAY) == []
+
+
+# Who is told
+
+
+def operator(settings: Any) -> Client:
+    settings.OPERATORS_NEED_MFA = False
+    client = Client()
+    client.force_login(User.objects.create_user("op@example.org", is_staff=True))
+    return client
+
+
+def a_paid_one_that_is_void_there(fake: FakeStripe) -> Invoice:
+    invoice = billed(fake)
+    collect(pay(invoice))
+    there(fake)[0].update(status="void")
+    night(fake, NOW + DAY)
+    return invoice
+
+
+def test_operators_see_what_differs_and_what_to_do(fake: FakeStripe, settings: Any) -> None:
+    invoice = a_paid_one_that_is_void_there(fake)
+    client = operator(settings)
+    page = client.get("/ops/stripe/").content.decode()
+    assert "Stripe has no paid invoice for it" in page
+    assert "support" in page
+    assert tried(invoice)[0].pk in page
+    assert "1 of Stripe wait" in client.get("/ops/system/").content.decode()
+    (told,) = client.get("/api/v1/ops/stripe-differences").json()["items"]
+    assert (told["kind"], told["ours"], told["booked"]) == ("paid_here_not_there", 200, 200)
+    assert watching.look().troubles == 1
+
+
+def test_operators_have_a_parked_event_looked_at_again(fake: FakeStripe, settings: Any) -> None:
+    invoice = billed(fake)
+    collect(pay(invoice))
+    sent = there(fake)[0]
+    sent["status"] = "teleported"
+    now = clock.now()
+    told = fake.things.tell("invoice.updated", sent)
+    StripeEvent.objects.create(
+        id=told["id"],
+        type=told["type"],
+        api_version="2026-10-28.endive",
+        object_id=sent["id"],
+        created=now,
+        received_at=now,
+        due_at=now,
+    )
+    working.work(told["id"], now=now)
+    client = operator(settings)
+    assert "teleported" in client.get("/ops/stripe/").content.decode()
+    sent["status"] = "paid"
+    answer = client.post(f"/ops/stripe/{told['id']}/look-again/")
+    assert answer.status_code == 302
+    with as_staff():
+        assert AuditEvent.objects.get(action="stripe.look_again").actor_label == "op@example.org"
+    working.work(told["id"], now=clock.now())
+    assert StripeEvent.objects.get().state == "done"
+    assert client.post(f"/ops/stripe/{told['id']}/look-again/").status_code == 404
+
+
+def test_the_beat_and_the_workers_go_through_it(fake: FakeStripe, monkeypatch: Any) -> None:
+    sent: list[tuple[Any, ...]] = []
+    monkeypatch.setattr(doorbell, "send", lambda *hint: sent.append(hint))
+    invoice = bill()
+    with clock.standing_at(NOW):
+        with as_tenant(invoice.tenant_id):
+            form = cards.ask(invoice.tenant, actor=opening.BILLING, now=NOW)
+        inbox.keep([told_of(fake)], now=NOW)
+        tasks.reconcile_stripe()
+        tasks.collect_due()
+        run = {
+            "billing.stripe_day": tasks.stripe_day,
+            "billing.stripe_event": tasks.stripe_event,
+            "billing.card_form": tasks.card_form,
+        }
+        for task, *subject in sent:
+            if task in run:
+                run[task](*filter(None, subject))
+    assert StripeDay.objects.filter(due_at=None).count() == 30
+    assert StripeEvent.objects.get().state == "done"
+    with as_tenant(form.tenant_id):
+        form.refresh_from_db()
+    assert form.state == "open"
+
+
+def told_of(fake: FakeStripe) -> Any:
+    return read(fake.things.tell("plan.created", {"id": "plan_1"}))
+
+
+def test_a_charge_that_was_never_sent_has_nothing_to_compare(fake: FakeStripe) -> None:
+    invoice = billed(fake)
+    fake.ill = at("invoices", "unreachable")
+    collect(pay(invoice))
+    fake.down = False
+    with as_tenant(invoice.tenant_id):
+        assert StripeCharge.objects.get().stripe_id == ""
+    assert holder(fake, invoice.tenant_id)
+    assert night(fake, NOW + HOUR) == []
