@@ -141,6 +141,7 @@ OPS_NAV: Plan = (
             ("ops-queue", "Queue", "hourglass"),
             ("ops-invoices", "Invoices", "receipt"),
             ("ops-grants", "Credit", "gift"),
+            ("ops-month-close", "Month close", "calendar"),
             ("ops-ledger", "Ledger", "scale"),
             ("ops-taxes", "Taxes", "report-money"),
             ("ops-system", "System", "settings"),

@@ -8,6 +8,7 @@ from billing.api.all_grants import OpsGrants
 from billing.api.all_invoices import OpsCreditNotes, OpsInvoices
 from billing.api.all_ledger import OpsLedgerTransfers, OpsTrialBalance
 from billing.api.all_money import OpsOfferings, OpsPayments, OpsPriceVersions, OpsProofs
+from billing.api.all_months import OpsMonthCloses
 from billing.api.all_prices import OpsEnds, OpsGaps, OpsNextPrices, OpsPreviews
 from billing.api.all_stripe import OpsStripeDays, OpsStripeDifferences, OpsStripeEvents
 from billing.api.all_taxes import OpsTaxedAs, OpsTaxRates
@@ -88,6 +89,11 @@ urlpatterns = [
     ),
     path("ops/tax-rates/<str:pk>", OpsTaxRates.as_view({"get": "retrieve"}), name="api-ops-tax-rate-detail"),
     path("ops/stripe-days", OpsStripeDays.as_view({"get": "list"}), name="api-ops-stripe-day-list"),
+    path(
+        "ops/month-closes/<str:pk>",
+        OpsMonthCloses.as_view({"get": "retrieve", "put": "update"}),
+        name="api-ops-month-close",
+    ),
     path("ops/price-gaps", OpsGaps.as_view({"get": "list"}), name="api-ops-price-gap-list"),
     path("ops/proofs", OpsProofs.as_view({"get": "list"}), name="api-ops-proof-list"),
     path("ops/trial-balance", OpsTrialBalance.as_view({"get": "list"}), name="api-ops-trial-balance-list"),

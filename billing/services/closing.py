@@ -76,14 +76,14 @@ def close_period(tenant: Tenant, label: str, *, now: datetime) -> Invoice | None
         return Invoice.objects.exclude(status=InvoiceStatus.VOID).filter(period=month).first()
 
 
-def close_due(*, now: datetime) -> Closed:
-    """Close every month that is over; one that cannot be closed holds up only its own tenant."""
+def close_due(*, now: datetime, most: int | None = None) -> Closed:
+    """Close every month that is over, or so many of them; one that cannot be closed holds up only its own tenant."""
     closed, gaps, waits, held = 0, list[Gap](), list[Waiting](), set[str]()
     _reach(now)
     with as_sweep():
         over = BillingPeriod.objects.filter(status=OPEN, span__endswith__lte=now - GRACE)
         due = list(over.order_by("span", "tenant").values_list("tenant_id", "label"))
-    for tenant_id, label in due:
+    for tenant_id, label in due[:most]:
         if tenant_id in held:
             continue
         try:

@@ -204,6 +204,11 @@ def a_quota(world: World) -> str:
     return str(quota.pk)
 
 
+def a_month(world: World) -> str:
+    periods.ensure(world.tenant, since=moment(), until=moment())
+    return f"{moment():%Y-%m}"
+
+
 def a_tax_rate(world: World) -> str:
     since = date(2020, 1, 1)
     what = {"jurisdiction": "DE", "category": "standard", "rate_bp": 1900, "since": since}
@@ -451,6 +456,7 @@ THINGS: dict[str, Thing] = {
     "quota": in_its_tenant(a_quota),
     "budget": in_its_tenant(a_budget),
     "tax rate": a_tax_rate,
+    "month": in_its_tenant(a_month),
     "budget to remove": in_its_tenant(a_budget),
     "hold": in_its_tenant(a_hold),
     "card form": in_its_tenant(a_card_form),
@@ -638,6 +644,7 @@ ROWS: dict[str, Row] = {
     "api/v1/ops/terms/<str:pk>": fleet(thing="terms", audited=True),
     "api/v1/ops/payments": fleet(audited=True),
     "api/v1/ops/payments/<str:pk>": fleet(thing="payment", audited=True),
+    "api/v1/ops/month-closes/<str:pk>": fleet(thing="month", PUT=STAFF, audited=True),
     "api/v1/ops/tax-rates": fleet(PUT=STAFF, audited=True),
     "api/v1/ops/tax-rates/<str:pk>": fleet(thing="tax rate", audited=True),
     "api/v1/ops/offerings/<str:pk>/tax-category": Row(
@@ -769,6 +776,7 @@ ROWS: dict[str, Row] = {
     "ops/map/": ops(GET=STAFF),
     "ops/proofs/": ops(GET=STAFF),
     "ops/ledger/": ops(GET=STAFF),
+    "ops/month-close/": ops(GET=STAFF, POST=STAFF),
     "ops/taxes/": ops(GET=STAFF, POST=STAFF),
     "ops/stripe/": ops(GET=STAFF),
     "ops/stripe/<str:pk>/look-again/": ops(thing="stripe event", POST=STAFF),

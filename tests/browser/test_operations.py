@@ -49,6 +49,7 @@ def addresses(portal: Portal) -> dict[str, str]:
         "offering": f"/ops/offerings/{Offering.objects.all()[0].pk}/",
         "ledger": "/ops/ledger/",
         "taxes": "/ops/taxes/",
+        "month close": "/ops/month-close/",
         "invoices": "/ops/invoices/",
         "invoice": f"/ops/invoices/{portal.declined}/",
         "system": "/ops/system/",
