@@ -12,7 +12,10 @@ from tenants.api.views import TenantViewSet
 
 
 class PriceVersionOut(serializers.ModelSerializer[PriceVersion]):
-    """The price of one unit for an hour, valid in [since, until)."""
+    """The price of one unit for an hour, valid in [since, until).
+
+    What we take back for others before it ran for `free_start_s` costs nothing.
+    """
 
     id = serializers.CharField()
     offering = serializers.CharField(source="offering_id")
@@ -23,7 +26,7 @@ class PriceVersionOut(serializers.ModelSerializer[PriceVersion]):
 
     class Meta:
         model = PriceVersion
-        fields = ("id", "offering", "per_hour", "since", "until", "own")
+        fields = ("id", "offering", "per_hour", "since", "until", "own", "free_start_s")
 
     @extend_schema(responses=MoneyOut)
     def get_per_hour(self, version: PriceVersion) -> dict[str, str]:

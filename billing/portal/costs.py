@@ -12,7 +12,7 @@ from billing.domain.pricing import cost
 from billing.models import PriceVersion
 from billing.services.prices import Price, in_force, priced
 from broker.domain.lifecycle import BILLABLE
-from broker.domain.states import LeaseState
+from broker.domain.states import EndReason, LeaseState
 from broker.models import Transition
 
 
@@ -28,6 +28,7 @@ class Stretch:
     currency: str = ""
     version: int | None = None
     open: bool = False
+    given_back: bool = False  # it was taken back for others soon after its start
 
     @property
     def seconds(self) -> int:
@@ -35,7 +36,7 @@ class Stretch:
 
     @property
     def charged(self) -> bool:
-        return self.nano_per_hour is not None
+        return self.nano_per_hour is not None and not self.given_back
 
     @property
     def burn(self) -> int:
@@ -44,7 +45,7 @@ class Stretch:
 
     @property
     def exact_num(self) -> int:
-        if self.nano_per_hour is None:
+        if self.nano_per_hour is None or self.given_back:
             return 0
         return cost(self.seconds, quantity=self.quantity, nano_per_hour=self.nano_per_hour)
 
@@ -69,8 +70,18 @@ def stretches(
     found: list[Stretch] = []
     for i, (step, end) in enumerate(zip(life, ends, strict=False)):
         if step.at < end:
-            found += _priced(step, end, prices, currency, open_=i == len(life) - 1)
+            ran = _taken_after(life, i)
+            found += _priced(step, end, prices, currency, open_=i == len(life) - 1, ran=ran)
     return found
+
+
+def _taken_after(life: list[Transition], at: int) -> int | None:
+    """Return for how many seconds the run that a step is in had lasted when it was taken back, or None."""
+    last = next((step for step in life[at:] if LeaseState(step.after) not in BILLABLE), None)
+    if last is None or last.reason != EndReason.PREEMPTED:
+        return None
+    rests = [n for n, step in enumerate(life[:at]) if LeaseState(step.after) not in BILLABLE]
+    return int((last.at - life[rests[-1] + 1 if rests else 0].at).total_seconds())
 
 
 def _prices(life: list[Transition], tenant: str, currency: str, promised: Price | None) -> list[Price]:
@@ -84,7 +95,7 @@ def _prices(life: list[Transition], tenant: str, currency: str, promised: Price 
 
 
 def _priced(
-    step: Transition, end: datetime, prices: list[Price], currency: str, *, open_: bool
+    step: Transition, end: datetime, prices: list[Price], currency: str, *, open_: bool, ran: int | None
 ) -> Iterator[Stretch]:
     state = LeaseState(step.after)
     if state not in BILLABLE:
@@ -107,4 +118,5 @@ def _priced(
                 currency,
                 price.version,
                 open=open_ and shared.end == span.end,
+                given_back=ran is not None and ran < price.free_start_s,
             )

@@ -49,6 +49,7 @@ class Price:
     since: datetime
     until: datetime | None
     own: bool = False  # of the tenant's own card, not the list's
+    free_start_s: int = 0  # what is taken back before it ran so long costs nothing
 
 
 def list_card() -> RateCard:
@@ -212,6 +213,7 @@ def priced(row: PriceVersion) -> Price:
         since=row.valid.lower,
         until=row.valid.upper,
         own=row.tenant_id is not None,
+        free_start_s=row.free_start_s,
     )
 
 

@@ -8,11 +8,13 @@ from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
 
 from billing.models import PriceVersion
 from billing.services import prices, rating
-from broker.domain.states import LeaseState
-from broker.models import Cluster, NodeState
+from broker.domain.states import EndReason, LeaseState
+from broker.models import Cluster, NodeState, Offering
+from broker.services.leases import ending
 from broker.services.leases.orders import access_token
 from tenants.domain.roles import Role
 from tenants.models import QuotaKind
+from tenants.services.walls import as_tenant
 from tests.billing.portal.desks import EURO, Desk, words
 from tests.broker.domain.test_workloads import KEY
 from tests.world import OPERATOR, fresh, home, node_of, offering, set_node
@@ -84,6 +86,24 @@ def test_the_stretches_add_up_to_what_rating_charges(desk: Desk) -> None:
     assert before == desk.read(f"/leases/{lease.pk}/")
     assert "1,234 s × 3 €2.06" in before
     assert "In all €2.06" in before
+
+
+def test_a_start_that_was_taken_back_soon_is_free(desk: Desk) -> None:
+    spot = Offering.objects.get(profile="1g.10gb", price_class="spot", region=offering("1g.10gb").region)
+    since = desk.life.now + timedelta(seconds=1)
+    prices.publish(
+        offering=spot, currency="EUR", nano_per_hour=EURO, since=since, actor=OPERATOR, now=desk.life.now
+    )
+    desk.life.run(2)
+    lease = desk.life.lease(desk.owner, spot, max_duration_s=9 * 3600)
+    desk.life.run(60)
+    with as_tenant(desk.owner.tenant.pk):
+        ending.release(fresh(lease), reason=EndReason.PREEMPTED, now=desk.life.now)
+    desk.life.run(10)
+    rating.rate(now=desk.life.now)
+    page = desk.read(f"/leases/{lease.pk}/")
+    assert "Taken back for others after 60 s free" in page
+    assert "In all €0.00" in page
 
 
 def test_a_card_without_neighbours_is_not_said_to_have_some(desk: Desk) -> None:
