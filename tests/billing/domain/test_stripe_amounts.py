@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from billing.domain.money import EXPONENTS
-from billing.domain.stripe_amounts import DECIMALS, NO_LAST_COIN, NotCollected, of_minor, of_parts
+from billing.domain.stripe_amounts import DECIMALS, NO_LAST_COIN, NotCollected, of_minor, of_parts, to_minor
 
 BOTH = sorted(DECIMALS.keys() & EXPONENTS.keys())
 
@@ -64,3 +64,17 @@ def test_nobody_is_charged_more_than_the_invoice_says(currency: str, minor: int)
         assert sent % 10 == 0
     else:
         assert owed == sent * 10 ** EXPONENTS[currency]
+
+
+@pytest.mark.parametrize(
+    ("currency", "amount", "minor"),
+    [("EUR", 1234, 1234), ("JPY", 500, 500), ("ISK", 50000, 500), ("UGX", 750, 7), ("KWD", 5120, 5120)],
+)
+def test_what_stripe_counts_is_read_back_in_whole_coins(currency: str, amount: int, minor: int) -> None:
+    assert to_minor(amount, currency) == minor
+
+
+@pytest.mark.parametrize("currency", ["AFN", "LYD", "XXX"])
+def test_what_has_no_decimals_that_we_know_is_not_read_back(currency: str) -> None:
+    with pytest.raises(NotCollected):
+        to_minor(100, currency)

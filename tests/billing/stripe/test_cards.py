@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from billing.gateways.stripe import looking
 from billing.models import CardForm, Invoice, StripeCustomer
 from billing.services.stripe import cards, inbox, saving, working
 from billing.services.stripe.cards import NoCards
@@ -190,3 +191,15 @@ def test_who_asked_and_what_was_saved_stands_in_the_trail(fake: FakeStripe) -> N
             ("card.save", "billing"),
         ]
         assert told[1].detail["card"] == "visa 4242"
+
+
+def test_two_workers_who_find_the_same_card_save_it_once(fake: FakeStripe) -> None:
+    form = worked(asked(bill()))
+    things.fill_in(fake.things, form.session_id)
+    back(form)
+    state, found = looking.saved_card(form.session_id)
+    assert (state, found is not None) == ("complete", True)
+    assert found is not None
+    saving._save(form, found, NOW)
+    with as_tenant(form.tenant_id):
+        assert AuditEvent.objects.filter(action="card.save").count() == 1

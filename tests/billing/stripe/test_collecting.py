@@ -280,3 +280,11 @@ def test_a_settled_charge_of_ours_never_changes(fake: FakeStripe) -> None:
         transaction.atomic(),
     ):
         StripeCharge.objects.update(outcome="declined")
+
+
+def test_an_invoice_with_tax_sends_each_line_with_its_rate(fake: FakeStripe) -> None:
+    invoice = billed(fake)
+    with as_tenant(invoice.tenant_id):
+        line = invoice.lines.get()
+    assert asking._part("Slices", line.minor, 0, None) == ChargePart("Slices", line.minor, 0)
+    assert asking._part("Slices", 200, 38, 1900) == ChargePart("Slices", 200, 38, "VAT", "19.00")

@@ -367,3 +367,23 @@ def test_a_stuck_or_settled_payment_is_not_asked_about(fake: FakeStripe) -> None
     with as_tenant(invoice.tenant_id):
         assert Payment.objects.get(pk=payment.pk).status == "succeeded"
     assert StripeEvent.objects.get().why == "nothing to do"
+
+
+def test_an_older_invoice_of_the_same_payment_says_nothing_against_it(fake: FakeStripe) -> None:
+    invoice = billed(fake)
+    collect(pay(invoice))
+    paid = there(fake)[0]
+    given_up = {**paid, "id": "in_700000", "status": "void", "amount_paid": 0}
+    fake.things.all("invoice")["in_700000"] = given_up
+    deliver(fake.things.tell("invoice.voided", given_up))
+    work()
+    assert states() == {"invoice.voided": "done"}
+
+
+def test_what_is_looked_at_already_is_not_looked_at_again(fake: FakeStripe) -> None:
+    collect(pay(billed(fake)))
+    deliver(fake.things.tell("invoice.paid", there(fake)[0]))
+    work()
+    event = StripeEvent.objects.get()
+    inbox.look_again(event, now=LATER)
+    assert states() == {"invoice.paid": "done"}
