@@ -262,6 +262,11 @@ class StripeDifference(models.Model):
         return f"{self.kind} {self.ref}"
 
     @property
+    def title(self) -> str:
+        """Its kind as people read it."""
+        return self.kind.replace("_", " ").capitalize()
+
+    @property
     def says(self) -> str:
         """What it means, for people."""
         return SAYS[Kind(self.kind)][0]

@@ -74,6 +74,7 @@ class Portal:
             "spend": "/spend/",
             "spend by month": "/spend/?by=month&group=project",
             "budgets": "/budgets/",
+            "payment": "/payment/",
             "invoices": "/invoices/",
             "billing details": "/invoices/details/",
             "invoice": f"/invoices/{self.invoice}/",
