@@ -93,11 +93,11 @@ class Shell:
 
 
 OF_THE_WHOLE = {"invoices": "billing.read", "audit": "audit.read"}  # who opens them needs it everywhere
-BELONGS = (
+BELONGS = (  # pages that open from an entry whose address is another's
     ("/ops/nodes/", "/ops/clusters/"),
     ("/ops/stripe/", "/ops/system/"),
     ("/payment/", "/invoices/"),
-)  # pages that open from an entry whose address is another's
+)
 Entry = tuple[str, str, str]  # the name of the address, the label, the icon
 Plan = tuple[tuple[str, tuple[Entry, ...]], ...]
 TENANT_NAV: Plan = (
