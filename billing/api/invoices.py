@@ -12,7 +12,7 @@ from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from billing.api import bundles, papers
+from billing.api import bundles, cost_allocation, papers
 from billing.api.amounts import MoneyOut, exact, hourly, money
 from billing.api.details import PartyOut
 from billing.api.payments import PaymentOut
@@ -20,6 +20,7 @@ from billing.domain.explain import fraction
 from billing.domain.tax import Treatment, per_cent
 from billing.models import Invoice, InvoiceLine, InvoiceStatus, InvoiceTax
 from billing.services.explain import Explained, LeaseUse, explain
+from billing.services.exports import sheets
 from billing.services.papers import keeping
 from billing.services.payments import opening
 from tenants.api.filters import Filter
@@ -228,6 +229,8 @@ class Invoices(ListModelMixin, RetrieveModelMixin, TenantViewSet):
         "explain": "billing.read",
         "bundle": "billing.read",
         "pdf": "billing.read",
+        "exports": "billing.read",
+        "cost_allocation": "billing.read",
         "pay": "billing.write",
     }
 
@@ -272,6 +275,31 @@ class Invoices(ListModelMixin, RetrieveModelMixin, TenantViewSet):
     def pdf(self, request: Request, pk: str) -> HttpResponseBase:
         """Return the invoice as PDF. A final invoice has the same bytes for ever; a draft is marked as one."""
         return papers.sent(request, keeping.invoice_paper(self.get_object(), now=self.now))
+
+    @extend_schema(responses=papers.CSV, filters=False)
+    @action(
+        detail=True,
+        url_path="exports/<str:kind>",
+        pagination_class=None,
+        renderer_classes=papers.RENDERERS,
+    )
+    def exports(self, request: Request, pk: str, kind: str) -> HttpResponseBase:
+        """Return its lines, its charges or its charges in the shape of FOCUS 1.2 as CSV: `lines`, `charges`, `focus`.
+
+        What is billed for charges, and for the tax on each line, adds up to the invoice's total to the last decimal.
+        """
+        if kind not in sheets.KINDS:
+            raise Http404
+        found = self.get_object()
+        return papers.sheet(sheets.file_name(found, kind), sheets.text(found, kind))
+
+    @extend_schema(
+        responses=cost_allocation.CostAllocationOut, filters=False, parameters=cost_allocation.ASKED
+    )
+    @action(detail=True, url_path="cost-allocation", pagination_class=None)
+    def cost_allocation(self, request: Request, pk: str) -> Response:
+        """Tell whom it falls to: by project, by who asked for the leases, or by a tag of theirs."""
+        return Response(cost_allocation.told(self.get_object(), request))
 
     @extend_schema(request=None, responses={202: PaymentOut})
     @action(detail=True, methods=["post"])

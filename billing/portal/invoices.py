@@ -26,7 +26,7 @@ from billing.models import (
     PaymentDispute,
     PaymentRefund,
 )
-from billing.portal import calls, downloads, explained, taxed
+from billing.portal import calls, cost_allocation, downloads, explained, taxed
 from billing.portal.pages import PageRequest, page
 from billing.services.bundles import file_name
 from billing.services.ledger import books
@@ -145,10 +145,12 @@ def invoice(request: PageRequest, pk: str) -> HttpResponse:
         "call_lines": calls.get(f"{path}/lines?limit=500"),
         "call_bundle": calls.get(f"{path}/bundle"),
         "call_pdf": calls.get(f"{path}/pdf"),
+        "call_focus": calls.get(f"{path}/exports/focus"),
         "file_name": file_name(found),
         "call_notes": calls.get(f"/credit-notes?invoice={found.pk}&limit=500"),
         "call_pay": calls.post(f"{path}/pay", {}) if money.payable else "",
     }
+    context |= cost_allocation.told(request, found)
     if at is not None:
         context |= {
             "drawer": explained.opened(rows[at].line),

@@ -7,6 +7,7 @@ from billing.portal import (
     catalogue,
     checking,
     details,
+    exports,
     home,
     invoices,
     launch,
@@ -49,5 +50,6 @@ urlpatterns = [
     path("invoices/<str:pk>/check/", checking.check, name="invoice-check"),
     path("invoices/<str:pk>/pay/", invoices.pay, name="invoice-pay"),
     path("invoices/<str:pk>/pdf/", papers.invoice, name="invoice-pdf"),
+    path("invoices/<str:pk>/exports/<str:kind>/", exports.export, name="invoice-export"),
     path("credit-notes/<str:pk>/pdf/", papers.credit_note, name="credit-note-pdf"),
 ]

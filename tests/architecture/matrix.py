@@ -428,6 +428,7 @@ PLACED = frozenset(
 THINGS: dict[str, Thing] = {
     "invoice line": in_its_tenant(an_invoice_line),
     "invoice": in_its_tenant(an_invoice),
+    "invoice export": in_its_tenant(lambda world: (an_invoice(world), "focus")),
     "final invoice": in_its_tenant(a_final_invoice),
     "payment": in_its_tenant(a_payment),
     "credit note": in_its_tenant(a_credit_note),
@@ -680,6 +681,10 @@ ROWS: dict[str, Row] = {
     "api/v1/invoices/<str:pk>": api("billing", thing="invoice", GET=PAYERS, part=NOBODY),
     "api/v1/invoices/<str:pk>/lines": api("billing", thing="invoice", GET=PAYERS, part=NOBODY),
     "api/v1/invoices/<str:pk>/pdf": api("billing", thing="invoice", GET=PAYERS, part=NOBODY),
+    "api/v1/invoices/<str:pk>/exports/<str:kind>": api(
+        "billing", thing="invoice export", GET=PAYERS, part=NOBODY
+    ),
+    "api/v1/invoices/<str:pk>/cost-allocation": api("billing", thing="invoice", GET=PAYERS, part=NOBODY),
     "api/v1/invoices/<str:pk>/bundle": api("billing", thing="invoice", GET=PAYERS, part=NOBODY),
     "api/v1/invoices/<str:pk>/lines/<str:n>/explain": api(
         "billing", thing="invoice line", GET=PAYERS, part=NOBODY
@@ -745,6 +750,7 @@ ROWS: dict[str, Row] = {
     "invoices/<str:pk>/": page(thing="invoice", GET=PAYERS, part=NOBODY),
     "invoices/<str:pk>/bundle/": page(thing="invoice", GET=PAYERS, part=NOBODY),
     "invoices/<str:pk>/check/": page(thing="invoice", GET=PAYERS, part=NOBODY),
+    "invoices/<str:pk>/exports/<str:kind>/": page(thing="invoice export", GET=PAYERS, part=NOBODY),
     "invoices/<str:pk>/pdf/": page(thing="invoice", GET=PAYERS, part=NOBODY),
     "credit-notes/<str:pk>/pdf/": page(thing="credit note", GET=PAYERS, part=NOBODY),
     "invoices/<str:pk>/pay/": page(thing="final invoice", POST=SETTLERS, part=NOBODY),

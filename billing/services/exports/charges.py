@@ -1,0 +1,78 @@
+"""The charges that an invoice is the sum of, each with its part of what the invoice bills for it.
+
+A line is rounded once, its charges are not. What a line bills is therefore shared among its charges in proportion to
+their exact amounts, in steps of 10⁻¹² of the currency unit: they come to the line exactly, and to the invoice.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from billing.domain.money import exponent_of, to_minor
+from billing.domain.sharing import Spread
+from billing.models import Invoice, RatedCharge
+from billing.services import bundles
+from broker.models import Lease
+from tenants.services.walls import as_tenant
+
+PLACES = 12  # decimals of what is billed for a charge
+LEASES = 1000  # in one statement
+LEASE_FIELDS = ("pk", "name", "requested_by", "requested_by_label", "tags")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A lease by its name, and who asked for it."""
+
+    name: str
+    by: str
+    by_label: str
+    tags: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Billed:
+    """A charge, what is billed for it before tax (10⁻¹² of the currency unit), and whose lease it is."""
+
+    charge: RatedCharge
+    lease: Asked
+    pico: int
+
+    @property
+    def late(self) -> bool:
+        """Whether its seconds fell into a month that was closed before they were known."""
+        return self.charge.period_id != self.charge.billed_period_id
+
+    @property
+    def nano_per_hour(self) -> int:
+        """What it was charged at: the list's price, the tenant's own, or that of the quote which the lease cites."""
+        return int(self.charge.exact_num) // self.charge.unit_seconds
+
+
+def billed(invoice: Invoice) -> Iterator[Billed]:
+    """Yield an invoice's charges lease by lease. No transaction is open in between, however slowly they are taken.
+
+    Of a draft they are those there were at the beginning.
+    """
+    with as_tenant(invoice.tenant_id):
+        charged = bundles.charged_on(invoice)
+    places = exponent_of(invoice.currency)
+    finer = 10 ** (PLACES - places)
+    spreads = {
+        line: Spread(to_minor(exact, places) * finer, exact) for line, (_, _, exact) in charged.sums.items()
+    }
+    leases = sorted(charged.last)
+    for at in range(0, len(leases), LEASES):
+        some = leases[at : at + LEASES]
+        with as_tenant(invoice.tenant_id):
+            asked = {
+                pk: Asked(name, by, label, tags)
+                for pk, name, by, label, tags in Lease.objects.filter(pk__in=some).values_list(*LEASE_FIELDS)
+            }
+            rows = RatedCharge.objects.filter(lease_id__in=some, billed_period_id=invoice.period_id)
+            found = list(
+                rows.order_by("lease_id", "seq", "s", "price_version_id", "period_id", "kind", "part")
+            )
+        for charge in found:
+            if charge.seq <= charged.last[charge.lease_id]:
+                line = charge.project_id, charge.offering_id, charge.price_version_id
+                yield Billed(charge, asked[charge.lease_id], spreads[line].next(int(charge.exact_num)))

@@ -1,0 +1,225 @@
+"""Tables taken away of an invoice: they add up to it, to the last decimal."""
+
+import csv
+import io
+from collections.abc import Iterator
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from django.test import Client
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from billing.models import Invoice, RatedCharge
+from billing.services import closing, drafts, own_prices, rating
+from billing.services.exports import charges, focus, sheets
+from broker.models import Lease
+from ports import clock
+from tenants.domain.roles import Role
+from tenants.models import Tenant
+from tenants.services.walls import as_tenant
+from tests.billing.histories import EURO, HOUR, OPERATOR, at, customer, ran, reprice, sold
+from tests.billing.payments.bills import NOW
+from tests.billing.tax.papers import LUMEN, taxed
+from tests.tenants.people import Api
+from tests.world import Home, home
+
+pytestmark = pytest.mark.django_db
+OCTOBER = at("2026-10-01 00:00:00")
+Rows = list[dict[str, str]]
+
+
+def read(invoice: Invoice, kind: str) -> Rows:
+    with as_tenant(invoice.tenant_id):
+        found = Invoice.objects.select_related("period", "tenant").get(pk=invoice.pk)
+        return list(csv.DictReader(io.StringIO("".join(sheets.text(found, kind)))))
+
+
+def total(rows: Rows, name: str) -> Decimal:
+    return sum((Decimal(row[name]) for row in rows), Decimal())
+
+
+def closed(tenant: Tenant) -> Invoice:
+    rating.rate_tenant(tenant, now=NOW)
+    found = closing.close_period(tenant, "2026-10", now=NOW)
+    assert found is not None
+    return found
+
+
+def amount(invoice: Invoice, minor: int, places: int = 2) -> Decimal:
+    return Decimal(minor).scaleb(-places)
+
+
+@settings(max_examples=12)
+@given(
+    st.lists(st.tuples(st.integers(1, 9999), st.integers(0, 2), st.integers(1, 3)), min_size=1, max_size=12),
+    st.sampled_from([("EUR", 2), ("JPY", 0), ("KWD", 3)]),
+)
+def test_what_is_billed_for_charges_adds_up_to_the_invoice(
+    used: list[tuple[int, int, int]], currency: tuple[str, int]
+) -> None:
+    code, places = currency
+    tenant, project = customer(currency=code)
+    prices = (1_234_567_891, 333_333_333, 7 * EURO)
+    shelf = [sold(nano, currency=code) for nano in prices]
+    for n, (seconds, which, quantity) in enumerate(used):
+        ran(project, shelf[which], OCTOBER + timedelta(hours=3 * n), seconds, quantity=quantity)
+    invoice = closed(tenant)
+    rows = read(invoice, "focus")
+    assert total(rows, "BilledCost") == total(rows, "EffectiveCost") == amount(invoice, invoice.total, places)
+    assert total(read(invoice, "charges"), "billed") == amount(invoice, invoice.total, places)
+    assert total(read(invoice, "lines"), "amount") == amount(invoice, invoice.total, places)
+    with as_tenant(tenant.pk):
+        for line in invoice.lines.all():
+            own = [row for row in rows if row["SkuId"] == line.offering_id]
+            assert total(own, "BilledCost") == amount(invoice, line.minor, places)
+            exact = Decimal(int(line.exact_num)) / (3600 * 10**9)
+            assert abs(total(own, "ContractedCost") - exact) < Decimal("1e-11")
+
+
+def test_with_tax_it_adds_up_to_the_total_all_the_same(settings: Any) -> None:
+    settings.SUPPLIER = LUMEN.as_dict()
+    taxed("DE", 19)
+    tenant, project = customer()
+    for n, nano in enumerate((1_111_111_111, 2_222_222_222)):
+        ran(project, sold(nano), OCTOBER + timedelta(days=n), HOUR)
+    invoice = closed(tenant)
+    rows = read(invoice, "focus")
+    assert total(rows, "BilledCost") == amount(invoice, invoice.total)
+    tax = [row for row in rows if row["ChargeCategory"] == "Tax"]
+    assert total(tax, "BilledCost") == amount(invoice, invoice.tax) == Decimal("0.63")
+    assert {row["SubAccountId"] for row in tax} == {project.pk}
+    assert total(read(invoice, "lines"), "tax") == Decimal("0.63")
+
+
+def test_a_row_says_what_ran_for_whom_when_and_at_which_price() -> None:
+    tenant, project = customer()
+    offering = sold(EURO)
+    lease = ran(project, offering, OCTOBER, 2 * HOUR)
+    with as_tenant(tenant.pk):
+        Lease.objects.filter(pk=lease.pk).update(
+            name="=fold", tags={"team": "docking"}, requested_by="usr_x", requested_by_label="ada@example.org"
+        )
+    reprice(offering, 2 * EURO, since=OCTOBER + timedelta(hours=1))
+    invoice = closed(tenant)
+    first, second = read(invoice, "focus")
+    assert list(first) == list(focus.COLUMNS)
+    assert (first["ChargePeriodStart"], first["ChargePeriodEnd"]) == (
+        "2026-10-01T00:00:00Z",
+        "2026-10-01T01:00:00Z",
+    )
+    assert (first["BillingPeriodStart"], first["BillingPeriodEnd"]) == (
+        "2026-10-01T00:00:00Z",
+        "2026-11-01T00:00:00Z",
+    )
+    assert (first["PricingQuantity"], first["ListUnitPrice"]) == ("1.000000000000", "1.000000000")
+    assert (second["ContractedUnitPrice"], second["ContractedCost"]) == ("2.000000000", "2.000000000000")
+    assert (first["ConsumedQuantity"], first["ConsumedUnit"]) == ("3600", "Seconds")
+    assert first["Tags"] == '{"gpubroker/requested_by": "ada@example.org", "team": "docking"}'
+    assert (first["InvoiceId"], first["ChargeClass"]) == ("2026-10-0001", "")
+    charge = read(invoice, "charges")[0]
+    assert (charge["lease_name"], charge["requested_by"]) == ("'=fold", "ada@example.org")
+    assert (charge["billed"], charge["exact_numerator"]) == ("1.000000000000", str(HOUR * EURO))
+    (one, two) = read(invoice, "lines")
+    assert (one["price_per_hour"], two["amount"]) == ("1.000000000", "2.000000")
+
+
+def test_seconds_that_came_late_are_corrections_on_the_next_invoice() -> None:
+    tenant, project = customer()
+    offering = sold(EURO)
+    ran(project, offering, OCTOBER, HOUR)
+    closed(tenant)
+    late = ran(project, offering, OCTOBER + timedelta(days=2), 2 * HOUR)
+    after = at("2026-11-02 00:00:00")
+    rating.rate_tenant(tenant, now=after)
+    drafts.refresh(tenant, now=after)
+    with as_tenant(tenant.pk):
+        draft = Invoice.objects.get(status="draft")
+    (row,) = read(draft, "focus")
+    assert (row["ResourceId"], row["ChargeClass"], row["InvoiceId"]) == (late.pk, "Correction", "")
+    assert read(draft, "charges")[0]["late"] == "late"
+
+
+def test_what_is_charged_while_a_draft_is_taken_away_is_not_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(charges, "LEASES", 1)
+    tenant, project = customer()
+    offering = sold(EURO)
+    leases = [ran(project, offering, OCTOBER + timedelta(days=n), HOUR) for n in range(3)]
+    rating.rate_tenant(tenant, now=NOW)
+    drafts.refresh(tenant, now=NOW)
+    with as_tenant(tenant.pk):
+        draft = Invoice.objects.select_related("period", "tenant").get()
+    rows = charges.billed(draft)
+    seen = [next(rows).charge]
+    with as_tenant(tenant.pk):  # one more stretch of a lease that was not read yet
+        again = RatedCharge.objects.get(lease_id=max(each.pk for each in leases))
+        fields = {f.attname: getattr(again, f.attname) for f in RatedCharge._meta.concrete_fields}
+        RatedCharge.objects.create(**(fields | {"seq": again.seq + 10}))
+    seen += [each.charge for each in rows]
+    assert [charge.lease_id for charge in seen] == sorted(each.pk for each in leases)
+
+
+@pytest.fixture
+def kestrel() -> Iterator[Home]:
+    with clock.standing_at(NOW):
+        yield home("Kestrel")
+
+
+def test_pages_and_calls_give_the_same_files(kestrel: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran(kestrel.project, sold(2 * EURO), OCTOBER, HOUR)
+    rating.rate(now=NOW)
+    invoice = closing.close_period(kestrel.tenant, "2026-10", now=NOW)
+    assert invoice is not None
+    payer = Client()
+    payer.force_login(kestrel.member(Role.BILLING))
+    api: Any = Api(kestrel.token(Role.BILLING, now=NOW))
+    page = payer.get(f"/invoices/{invoice.pk}/").content.decode()
+    for kind in sheets.KINDS:
+        path = f"invoices/{invoice.pk}/exports/{kind}"
+        assert f'href="/{path}/"' in page
+        seen = payer.get(f"/{path}/")
+        assert seen["Content-Type"] == "text/csv; charset=utf-8"
+        assert seen["Content-Disposition"] == f'attachment; filename="invoice-2026-10-0001-{kind}.csv"'
+        assert api.ask("GET", path).content == seen.content
+        for floor in ("billing.portal.downloads", "billing.api.papers"):
+            monkeypatch.setattr(f"{floor}.AT_ONCE", 10)
+        assert b"".join(payer.get(f"/{path}/").streaming_content) == seen.content
+        assert b"".join(api.ask("GET", path).streaming_content) == seen.content
+        monkeypatch.undo()
+    assert payer.get(f"/invoices/{invoice.pk}/exports/other/").status_code == 404
+    assert api.ask("GET", f"invoices/{invoice.pk}/exports/other").status_code == 404
+
+
+def test_the_lists_price_stands_beside_the_tenants_own() -> None:
+    tenant, project = customer()
+    listed, unlisted = sold(2 * EURO), sold(None)
+    for n, offering in enumerate((listed, unlisted)):
+        own_prices.agree(
+            tenant=tenant, offering=offering, nano_per_hour=EURO, since=OCTOBER, actor=OPERATOR, now=OCTOBER
+        )
+        ran(project, offering, OCTOBER + timedelta(days=n), HOUR)
+    rows = {row["SkuId"]: row for row in read(closed(tenant), "focus")}
+    assert (rows[listed.pk]["ListCost"], rows[listed.pk]["ContractedCost"]) == (
+        "2.000000000000",
+        "1.000000000000",
+    )
+    assert rows[unlisted.pk]["ListUnitPrice"] == "1.000000000"
+
+
+def test_seconds_given_back_are_adjustments_that_were_not_consumed() -> None:
+    tenant, project = customer()
+    ran(project, sold(EURO), OCTOBER, HOUR)
+    rating.rate_tenant(tenant, now=NOW)
+    with as_tenant(tenant.pk):
+        used = RatedCharge.objects.get()
+        fields = {f.attname: getattr(used, f.attname) for f in RatedCharge._meta.concrete_fields}
+        back = {"kind": "adjust", "unit_seconds": -120, "exact_num": -120 * EURO}
+        RatedCharge.objects.create(**(fields | back | {"e": used.s + timedelta(seconds=120)}))
+    invoice = closed(tenant)
+    rows = read(invoice, "focus")
+    assert total(rows, "BilledCost") == amount(invoice, invoice.total) == Decimal("0.97")
+    (given,) = [row for row in rows if row["ChargeCategory"] == "Adjustment"]
+    assert (given["PricingQuantity"], given["ConsumedQuantity"]) == ("-0.033333333333", "")
+    assert Decimal(given["BilledCost"]) < 0
