@@ -3,6 +3,7 @@
 from django.urls import path
 from rest_framework.routers import SimpleRouter
 
+from billing.api import papers
 from billing.api.all_cards import OpsGpus
 from billing.api.all_grants import OpsGrants
 from billing.api.all_invoices import OpsCreditNotes, OpsInvoices
@@ -23,6 +24,7 @@ from billing.api.invoices import Invoices
 from billing.api.payments import Payments
 from billing.api.prices import PriceVersions
 from billing.api.quotes import Quotes
+from billing.api.statement import Statements
 from billing.api.usage import LeaseCharges, RatedCharges, Usage
 from billing.api.wallet import WalletView
 
@@ -93,6 +95,12 @@ urlpatterns = [
         "ops/month-closes/<str:pk>",
         OpsMonthCloses.as_view({"get": "retrieve", "put": "update"}),
         name="api-ops-month-close",
+    ),
+    path("statement", Statements.as_view({"get": "list"}), name="api-statement"),
+    path(
+        "statement/pdf",
+        Statements.as_view({"get": "pdf"}, renderer_classes=papers.RENDERERS),
+        name="api-statement-pdf",
     ),
     path("ops/price-gaps", OpsGaps.as_view({"get": "list"}), name="api-ops-price-gap-list"),
     path("ops/proofs", OpsProofs.as_view({"get": "list"}), name="api-ops-proof-list"),

@@ -140,6 +140,12 @@ def day(at: datetime, zone: ZoneInfo) -> str:
     return f"{here.day} {here:%B %Y}"
 
 
+def short_day(at: datetime, zone: ZoneInfo) -> str:
+    """Write it where there is little room: 1 Nov 2026."""
+    here = at.astimezone(zone)
+    return f"{here.day} {here:%b %Y}"
+
+
 def stretch(start: datetime, end: datetime, zone: ZoneInfo) -> str:
     """Write the days from a border up to, and not with, another: 1 – 31 October 2026."""
     first, last = start.astimezone(zone), (end - SECOND).astimezone(zone)

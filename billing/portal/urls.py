@@ -17,6 +17,7 @@ from billing.portal import (
     payment,
     queue,
     spend,
+    statement,
     volumes,
     wallet,
 )
@@ -44,6 +45,8 @@ urlpatterns = [
     path("payment/", payment.payment, name="payment"),
     path("invoices/", invoices.invoices, name="invoices"),
     path("invoices/details/", details.billing_details, name="billing-details"),
+    path("statement/", statement.statement, name="statement"),
+    path("statement/pdf/", statement.paper, name="statement-pdf"),
     path("invoices/verify.py", checking.program, name="invoice-program"),
     path("invoices/<str:pk>/", invoices.invoice, name="invoice"),
     path("invoices/<str:pk>/bundle/", checking.bundle, name="invoice-bundle"),

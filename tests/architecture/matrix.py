@@ -680,6 +680,8 @@ ROWS: dict[str, Row] = {
     "api/v1/invoices": api("billing", GET=PAYERS, part=NOBODY),
     "api/v1/invoices/<str:pk>": api("billing", thing="invoice", GET=PAYERS, part=NOBODY),
     "api/v1/invoices/<str:pk>/lines": api("billing", thing="invoice", GET=PAYERS, part=NOBODY),
+    "api/v1/statement": api("billing", GET=PAYERS, part=NOBODY),
+    "api/v1/statement/pdf": api("billing", GET=PAYERS, part=NOBODY),
     "api/v1/invoices/<str:pk>/pdf": api("billing", thing="invoice", GET=PAYERS, part=NOBODY),
     "api/v1/invoices/<str:pk>/exports/<str:kind>": api(
         "billing", thing="invoice export", GET=PAYERS, part=NOBODY
@@ -746,6 +748,8 @@ ROWS: dict[str, Row] = {
     "payment/": page(GET=PAYERS, POST=SETTLERS, part=NOBODY),
     "invoices/": page(GET=PAYERS, part=NOBODY),
     "invoices/details/": page(GET=PAYERS, POST=SETTLERS, part=NOBODY),
+    "statement/": page(GET=PAYERS, part=NOBODY),
+    "statement/pdf/": page(GET=PAYERS, part=NOBODY),
     "invoices/verify.py": anybody(),
     "invoices/<str:pk>/": page(thing="invoice", GET=PAYERS, part=NOBODY),
     "invoices/<str:pk>/bundle/": page(thing="invoice", GET=PAYERS, part=NOBODY),

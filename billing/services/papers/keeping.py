@@ -3,12 +3,16 @@
 import hashlib
 from dataclasses import dataclass
 from datetime import datetime
+from zoneinfo import ZoneInfo
 
-from billing.domain.papers import Paper
+from billing.domain.papers import SECOND, Paper
 from billing.models import CreditNote, Invoice, KeptPaper
+from billing.services.ledger.accounts import Account
+from billing.services.papers.account import of_account
 from billing.services.papers.credit_notes import of_credit_note
 from billing.services.papers.invoices import of_invoice
 from billing.services.papers.printing import printed
+from tenants.models import Tenant
 from tenants.services.walls import as_itself, as_tenant
 
 
@@ -39,6 +43,14 @@ def credit_note_paper(note: CreditNote, *, now: datetime) -> Handed:
         if kept := KeptPaper.objects.filter(credit_note=note).first():
             return Handed(bytes(kept.pdf), name, kept.pdf_sha256)
         return _keep(of_credit_note(note), note, name, at=note.issued_at, now=now)
+
+
+def account_paper(tenant: Tenant, account: Account) -> Handed:
+    """Return the paper of an account over a stretch of time. What is booked later may belong to it, so none is kept."""
+    zone = ZoneInfo(tenant.time_zone)
+    first, last = account.since.astimezone(zone), (account.until - SECOND).astimezone(zone)
+    name = f"statement-{first:%Y-%m-%d}-{last:%Y-%m-%d}.pdf"
+    return _handed(printed(of_account(tenant, account), at=account.until), name)
 
 
 def _keep(paper: Paper, of: Invoice | CreditNote, name: str, *, at: datetime, now: datetime) -> Handed:

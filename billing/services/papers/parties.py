@@ -11,10 +11,14 @@ HOUSE = "gpubroker"
 def supplier(invoice: Invoice) -> papers.Party:
     """Return who charges; where the settings named nobody, the house."""
     if invoice.finalized_at is None:
-        told = standings.supplier()
-    else:
-        told = Party(**invoice.supplier) if invoice.supplier else None
-    return _on_paper(told) if told else papers.Party(HOUSE)
+        return supplier_now()
+    return on_paper(Party(**invoice.supplier)) if invoice.supplier else papers.Party(HOUSE)
+
+
+def supplier_now() -> papers.Party:
+    """Return who charges at present, for papers that are of no invoice."""
+    told = standings.supplier()
+    return on_paper(told) if told else papers.Party(HOUSE)
 
 
 def customer(invoice: Invoice) -> papers.Party:
@@ -23,10 +27,11 @@ def customer(invoice: Invoice) -> papers.Party:
         told = standings.customer(invoice.tenant)
     else:  # of an invoice from before parties were written down the name is the present one
         told = Party(**invoice.customer) if invoice.customer else Party(invoice.tenant.name)
-    return _on_paper(told, invoice.tenant_id)
+    return on_paper(told, invoice.tenant_id)
 
 
-def _on_paper(party: Party, *more: str) -> papers.Party:
+def on_paper(party: Party, *more: str) -> papers.Party:
+    """Return a party as a paper shows it, and what else stands below it."""
     vat = [f"VAT {party.vat_id}"] if party.vat_id else []
     email = [party.email] if party.email else []
     return papers.Party(party.name, (*party.address, *vat, *email, *more))
