@@ -77,6 +77,7 @@ class Portal:
             "payment": "/payment/",
             "invoices": "/invoices/",
             "billing details": "/invoices/details/",
+            "statement": "/statement/",
             "invoice": f"/invoices/{self.invoice}/",
             "invoice whose payment was declined": f"/invoices/{self.declined}/",
             "invoice explained": f"/invoices/{self.invoice}/?line=1",
