@@ -29,26 +29,20 @@ def shared(total: int, weights: Mapping[Key, int]) -> dict[Key, int]:
     return found
 
 
-class Spread:
-    """Share a total among very many, one after the other, without remembering any.
+class Cut:
+    """Cut what was rounded once into what made it, one piece after the other, without remembering any.
 
-    Each gets what all up to it come to, less what those before it got. It is less than one unit away from its part, and
-    the last one brings the total.
+    Pieces are fractions over `unit` and come out as integers, each less than one away from what it is; the first also
+    bears what the whole was rounded by. All of them come to the whole, whatever their signs.
     """
 
-    def __init__(self, total: int, whole: int) -> None:
-        self.total, self.whole = total, whole
-        self._seen = self._given = 0
+    def __init__(self, whole: int, *, exact: int, unit: int) -> None:
+        self.unit, self._seen = unit, 0
+        self._rounded = whole - exact // unit
 
-    def next(self, weight: int) -> int:
-        """Return the share of the next one."""
-        self._seen += weight
-        upto = self.total * self._seen // self.whole if self.whole else 0
-        share = upto - self._given
-        self._given = upto
-        return share
-
-    @property
-    def left(self) -> int:
-        """What nobody has got yet: nothing, once all weights came."""
-        return self.total - self._given
+    def next(self, exact: int) -> int:
+        """Return the next piece."""
+        before, self._seen = self._seen // self.unit, self._seen + exact
+        piece = self._seen // self.unit - before + self._rounded
+        self._rounded = 0
+        return piece

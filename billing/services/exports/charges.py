@@ -1,14 +1,14 @@
 """The charges that an invoice is the sum of, each with its part of what the invoice bills for it.
 
-A line is rounded once, its charges are not. What a line bills is therefore shared among its charges in proportion to
-their exact amounts, in steps of 10⁻¹² of the currency unit: they come to the line exactly, and to the invoice.
+A line is rounded once, its charges are not. They are billed exactly, in steps of 10⁻¹² of the currency unit, and the
+first of a line also bears what the line was rounded by, less than a coin: so they come to the line, and to the invoice.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from billing.domain.money import exponent_of, to_minor
-from billing.domain.sharing import Spread
+from billing.domain.money import EXACT_PER_UNIT, exponent_of, to_minor
+from billing.domain.sharing import Cut
 from billing.models import Invoice, RatedCharge
 from billing.services import bundles
 from broker.models import Lease
@@ -57,8 +57,9 @@ def billed(invoice: Invoice) -> Iterator[Billed]:
         charged = bundles.charged_on(invoice)
     places = exponent_of(invoice.currency)
     finer = 10 ** (PLACES - places)
-    spreads = {
-        line: Spread(to_minor(exact, places) * finer, exact) for line, (_, _, exact) in charged.sums.items()
+    cuts = {
+        line: Cut(to_minor(exact, places) * finer, exact=exact * 10**PLACES, unit=EXACT_PER_UNIT)
+        for line, (_, _, exact) in charged.sums.items()
     }
     leases = sorted(charged.last)
     for at in range(0, len(leases), LEASES):
@@ -75,4 +76,6 @@ def billed(invoice: Invoice) -> Iterator[Billed]:
         for charge in found:
             if charge.seq <= charged.last[charge.lease_id]:
                 line = charge.project_id, charge.offering_id, charge.price_version_id
-                yield Billed(charge, asked[charge.lease_id], spreads[line].next(int(charge.exact_num)))
+                yield Billed(
+                    charge, asked[charge.lease_id], cuts[line].next(int(charge.exact_num) * 10**PLACES)
+                )

@@ -5,7 +5,7 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from billing.domain.sharing import Spread, shared
+from billing.domain.sharing import Cut, shared
 
 TOTALS = st.integers(-(10**12), 10**12)
 WEIGHTS = st.lists(st.integers(-(10**20), 10**20), min_size=1, max_size=30)
@@ -22,17 +22,16 @@ def test_shares_come_to_the_total_and_each_is_less_than_one_away_from_its_part(
         assert all(abs(found[n] - Fraction(total * each, whole)) < 1 for n, each in enumerate(weights))
 
 
-@given(TOTALS, WEIGHTS)
-def test_one_after_the_other_they_come_to_it_too(total: int, weights: list[int]) -> None:
-    whole = sum(weights)
-    spread = Spread(total, whole)
-    found = [spread.next(each) for each in weights]
-    assert sum(found) + spread.left == total
-    if whole:
-        assert spread.left == 0
-        assert all(
-            abs(share - Fraction(total * each, whole)) < 1 for share, each in zip(found, weights, strict=True)
-        )
+@given(st.integers(-5, 5), WEIGHTS, st.integers(1, 10**6))
+def test_pieces_come_to_the_whole_and_only_the_first_bears_its_rounding(
+    rounded: int, exact: list[int], unit: int
+) -> None:
+    whole = sum(exact) // unit + rounded
+    cut = Cut(whole, exact=sum(exact), unit=unit)
+    pieces = [cut.next(each) for each in exact]
+    assert sum(pieces) == whole
+    pieces[0] -= rounded
+    assert all(abs(piece - Fraction(each, unit)) < 1 for piece, each in zip(pieces, exact, strict=True))
 
 
 def test_the_largest_remainders_get_the_odd_coins_and_of_equal_ones_the_first() -> None:
@@ -48,4 +47,3 @@ def test_what_is_given_back_is_shared_as_what_was_charged() -> None:
 def test_nothing_is_shared_among_nobody_and_weightless_amounts_go_to_the_first() -> None:
     assert shared(5, {}) == {}
     assert shared(5, {"a": 3, "b": -3}) == {"a": 5, "b": 0}
-    assert Spread(0, 0).next(7) == 0
