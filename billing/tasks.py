@@ -7,6 +7,8 @@ from billing.services.grants import ending
 from billing.services.ledger import catching_up, sealing
 from billing.services.payments import collecting, opening
 from billing.services.stripe import cards, inbox, reconciling, saving, working
+from billing.services.topups import by_itself
+from billing.services.topups import collecting as topping
 from ports import clock, doorbell
 from ports.doorbell import answering
 
@@ -49,10 +51,22 @@ def collect_due() -> None:
     """Ask for what is due, and repeat whatever hint was lost."""
     now = clock.now()
     opening.open_due(now=now)
-    for hint in [*collecting.due(now=now), *cards.due(now=now)]:
+    by_itself.top_up_due(now=now)
+    for hint in [*collecting.due(now=now), *topping.due(now=now), *cards.due(now=now)]:
         doorbell.send(*hint)
     for event_id in inbox.due(now=now):
         doorbell.send("billing.stripe_event", event_id, "")
+
+
+@answering("billing.top_up")
+def top_up(topup_id: str, tenant_id: str) -> None:
+    """Take a top-up one step further; whatever a gateway does meanwhile, it is noted with it."""
+    now = clock.now()
+    try:
+        topping.collect(topup_id, tenant_id, now=now)
+    except Exception as error:
+        if not topping.fall(topup_id, tenant_id, error, now=now):
+            raise
 
 
 @answering("billing.collect")

@@ -17,6 +17,7 @@ from typing import Any
 from django.db import connection
 
 from billing.services.payments import collecting
+from billing.services.topups import collecting as topping
 from broker.domain.states import EndReason, LeaseState
 from broker.models import Allocation, Gpu, Lease, Node, NodeState, Offering, OfferingState, Transition, Volume
 from broker.services import catalogue, inventory, orphans, reconcile
@@ -262,6 +263,8 @@ def work(task: str, subject: str, tenant_id: str, *, now: datetime) -> None:
         for hint in reconcile.all_live():
             work(*hint, now=now)
         orphans.remove_all(now=now)
+    elif task == "billing.top_up":
+        topping.collect(subject, tenant_id, now=now)
     elif task == "billing.collect":
         collecting.collect(subject, tenant_id, now=now)
     else:

@@ -25,6 +25,7 @@ from billing.api.payments import Payments
 from billing.api.prices import PriceVersions
 from billing.api.quotes import Quotes
 from billing.api.statement import Statements
+from billing.api.topups import TopUpRule, TopUps
 from billing.api.usage import LeaseCharges, RatedCharges, Usage
 from billing.api.wallet import WalletView
 
@@ -36,6 +37,7 @@ router.register("invoices", Invoices, "api-invoice")
 router.register("credit-notes", CreditNotes, "api-credit-note")
 router.register("budgets", Budgets, "api-budget")
 router.register("holds", Holds, "api-hold")
+router.register("topups", TopUps, "api-topup")
 router.register("wallet", WalletView, "api-wallet")
 router.register("grants", Grants, "api-grant")
 router.register("balance", Balances, "api-balance")
@@ -75,6 +77,11 @@ urlpatterns = [
         "ops/price-versions/<str:pk>/end",
         OpsEnds.as_view({"put": "update"}),
         name="api-ops-price-version-end",
+    ),
+    path(
+        "topup-rule",
+        TopUpRule.as_view({"get": "list", "put": "replace", "delete": "unset"}),
+        name="api-topup-rule",
     ),
     path(
         "billing-details",

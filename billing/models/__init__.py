@@ -28,10 +28,12 @@ from billing.models.stripe import (
     StripePace,
 )
 from billing.models.taxes import InvoiceTax, TaxCategory, TaxedAs, TaxRate
+from billing.models.topups import AutoTopUp, TopUp
 from billing.models.wallets import PaymentTerms, TenantStanding, TenantTerms, Wallet, WalletPart
 
 __all__ = [
     "AccountBalance",
+    "AutoTopUp",
     "BalanceDraw",
     "BillingDetails",
     "BillingPeriod",
@@ -85,6 +87,7 @@ __all__ = [
     "TaxedAs",
     "TenantStanding",
     "TenantTerms",
+    "TopUp",
     "TransferKind",
     "Wallet",
     "WalletPart",

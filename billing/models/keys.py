@@ -51,3 +51,7 @@ def lapse_id() -> str:
 
 def card_form_id() -> str:
     return ids.new("crf")
+
+
+def topup_id() -> str:
+    return ids.new("top")

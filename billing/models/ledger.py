@@ -28,6 +28,7 @@ class TransferKind(models.TextChoices):
     CREDIT = "credit"  # a part of it was given back
     DRAW = "draw"  # a part of it was settled from the tenant's balance, or from a grant
     GRANT = "grant"  # credit was given
+    TOPUP = "topup"  # money was put into a wallet
     LAPSE = "lapse"  # what was left of it when it ended
 
 

@@ -18,6 +18,7 @@ from billing.portal import (
     queue,
     spend,
     statement,
+    topups,
     volumes,
     wallet,
 )
@@ -43,6 +44,8 @@ urlpatterns = [
     path("budgets/<str:pk>/remove/", budgets.remove, name="budget-remove"),
     path("wallet/", wallet.wallet, name="wallet"),
     path("payment/", payment.payment, name="payment"),
+    path("wallet/top-up/", topups.top_up, name="wallet-top-up"),
+    path("wallet/rule/", topups.rule, name="wallet-rule"),
     path("invoices/", invoices.invoices, name="invoices"),
     path("invoices/details/", details.billing_details, name="billing-details"),
     path("statement/", statement.statement, name="statement"),

@@ -7,13 +7,15 @@ from django.http import HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
-from billing.models import Grant, GrantDraw
-from billing.portal import calls
+from billing.domain.money import exponent_of, fixed_point
+from billing.models import AutoTopUp, Grant, GrantDraw, TopUp
+from billing.portal import calls, topups
 from billing.portal.pages import PageRequest, page
 from billing.services.grants import purse
 from billing.services.grants.purse import Stands, State
 from billing.services.ledger import books
 from billing.services.wallets import money, terms
+from ports import payments
 from tenants.models import Project
 from tenants.services.permissions import require
 
@@ -42,11 +44,24 @@ def wallet(request: PageRequest) -> HttpResponse:
     draws = GrantDraw.objects.filter(tenant=request.tenant).select_related("invoice__period", "grant", "line")
     usable = [row for row in rows if row.stands.state == State.USABLE]
     ends = [row.stands.grant.expires_at for row in usable if row.stands.grant.expires_at]
+    rule = AutoTopUp.objects.filter(tenant=request.tenant).first()
     shown = {
         "rows": rows,
         "draws": list(draws.order_by("-at", "pk")[:PAID]),
         "balance": books.balance(request.tenant.pk, request.tenant.currency),
         "credit": sum(row.stands.left for row in usable),
+        "topups": list(
+            TopUp.objects.filter(tenant=request.tenant).order_by("-opened_at", "-pk")[: topups.SHOWN]
+        ),
+        "rule": rule,
+        "rule_threshold": fixed_point(rule.threshold_minor, exponent_of(request.tenant.currency))
+        if rule
+        else "",
+        "rule_amount": fixed_point(rule.minor, exponent_of(request.tenant.currency)) if rule else "",
+        "may_pay": request.roles.may("billing.write", ()) and payments.gateway() is not None,
+        "call_topup": calls.post("/topups", {"amount": "100.00"}),
+        "call_topups": calls.get("/topups?limit=500"),
+        "call_rule": calls.get("/topup-rule"),
         "terms": terms.of(request.tenant),
         "funds": money.funds(request.tenant, now=request.now),
         "ends": min(ends, default=None),

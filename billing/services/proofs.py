@@ -153,10 +153,12 @@ CLAIMS = (
     ),
     Claim(
         "balances are what was given back",
-        "Every tenant's balance is what credit notes put there and no invoice has drawn since.",
+        "Every tenant's balance is what credit notes and top-ups put there and no invoice has drawn since.",
         """
         SELECT tenant_id FROM (
                SELECT tenant_id, currency, total - off_due - to_grants AS minor FROM billing_creditnote
+                UNION ALL
+               SELECT tenant_id, currency, minor FROM billing_topup WHERE status = 'succeeded'
                 UNION ALL
                SELECT d.tenant_id, i.currency, -d.minor
                  FROM billing_balancedraw d JOIN billing_invoice i ON i.id = d.invoice_id

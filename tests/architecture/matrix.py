@@ -39,6 +39,7 @@ from billing.models import (
     StripeDifference,
     StripeEvent,
     TenantTerms,
+    TopUp,
 )
 from billing.services import crediting, drafts, own_prices, periods, rating
 from billing.services.funds import budgets, holds, needs
@@ -374,6 +375,11 @@ def a_grant(world: World) -> str:
     return str(giving.give(world.tenant, terms, idem="matrix", actor=SYSTEM, now=moment()).pk)
 
 
+def a_topup(world: World) -> str:
+    asked = {"minor": 100, "currency": "EUR", "gateway": "none", "opened_at": moment(), "due_at": moment()}
+    return str(TopUp.objects.get_or_create(tenant=world.tenant, defaults=asked)[0].pk)
+
+
 def some_terms(world: World) -> str:
     made = {"payment": "invoice", "standing": "good", "since": moment()}
     return str(TenantTerms.objects.get_or_create(tenant=world.tenant, defaults=made)[0].pk)
@@ -432,6 +438,7 @@ THINGS: dict[str, Thing] = {
     "final invoice": in_its_tenant(a_final_invoice),
     "payment": in_its_tenant(a_payment),
     "credit note": in_its_tenant(a_credit_note),
+    "topup": in_its_tenant(a_topup),
     "terms": in_its_tenant(some_terms),
     "grant": in_its_tenant(a_grant),
     "ledger transfer": in_its_tenant(a_transfer),
@@ -694,6 +701,9 @@ ROWS: dict[str, Row] = {
     "api/v1/invoices/<str:pk>/pay": api("billing", thing="final invoice", POST=SETTLERS, part=NOBODY),
     "api/v1/credit-notes": api("billing", GET=PAYERS, part=NOBODY),
     "api/v1/credit-notes/<str:pk>": api("billing", thing="credit note", GET=PAYERS, part=NOBODY),
+    "api/v1/topups": api("billing", GET=PAYERS, POST=SETTLERS, part=NOBODY),
+    "api/v1/topups/<str:pk>": api("billing", thing="topup", GET=PAYERS, part=NOBODY),
+    "api/v1/topup-rule": api("billing", GET=PAYERS, PUT=SETTLERS, DELETE=SETTLERS, part=NOBODY),
     "api/v1/wallet": api("billing", GET=PAYERS, part=NOBODY),
     "api/v1/grants": api("billing", GET=PAYERS, part=NOBODY),
     "api/v1/grants/<str:pk>": api("billing", thing="grant", GET=PAYERS, part=NOBODY),
@@ -744,6 +754,8 @@ ROWS: dict[str, Row] = {
     "spend/": page(GET=ALL, part=SAME),
     "budgets/": page(GET=ALL, POST=PAYERS, part=SAME),
     "budgets/<str:pk>/remove/": page(thing="budget to remove", POST=PAYERS, part=SAME),
+    "wallet/top-up/": page(POST=SETTLERS, part=NOBODY),
+    "wallet/rule/": page(POST=SETTLERS, part=NOBODY),
     "wallet/": page(GET=PAYERS, part=NOBODY),
     "payment/": page(GET=PAYERS, POST=SETTLERS, part=NOBODY),
     "invoices/": page(GET=PAYERS, part=NOBODY),

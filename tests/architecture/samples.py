@@ -194,6 +194,7 @@ PARTICULAR: dict[str, dict[str, Any]] = {
         "after": "requested",
     },
     "billing.KeptPaper": {"invoice_id": an_issued_invoice, "credit_note_id": None},
+    "billing.TopUp": {"due_at": AT},
     "billing.Payment": {"invoice_id": a_final_invoice, "due_at": AT},
     "billing.CreditNote": {
         "invoice_id": a_credited_invoice,

@@ -17,6 +17,7 @@ from billing.services import closing, crediting, drafts, own_prices, rating
 from billing.services.funds import budgets
 from billing.services.grants import giving
 from billing.services.grants.giving import Terms
+from billing.services.topups import opening as topping
 from broker.domain.states import LeaseState
 from broker.models import (
     Allocation,
@@ -161,6 +162,8 @@ def of_operators(desk: Desk, operator: Client) -> dict[str, str]:
     ]
     Examination.objects.create(cluster=cluster, asked_at=life.now, done_at=life.now, findings=found)
     was_used(desk)
+    with walls.as_tenant(desk.owner.tenant.pk):
+        topping.top_up(desk.owner.tenant, minor=5000, actor=OPERATOR, now=life.now)
     gift = Terms(minor=1, reason="to see it pay")
     giving.give(desk.owner.tenant, gift, idem="house", actor=OPERATOR, now=life.now)
     final = closing.close_period(desk.owner.tenant, "2026-10", now=life.now)

@@ -21,6 +21,7 @@ WORDS = {
     TransferKind.VOID: "Invoice {} taken back",
     TransferKind.CREDIT: "Credit note {}",
     TransferKind.DRAW: "Settled of invoice {} from your balance",
+    TransferKind.TOPUP: "Top-up {}",
 }
 BY_GRANT = "Paid of invoice {} by grants"
 

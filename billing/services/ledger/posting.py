@@ -39,6 +39,11 @@ def credited(notes: Sequence[str], *, now: datetime) -> int:
     return _post("ledger_credited", notes, now)
 
 
+def topped_up(topups: Sequence[str], *, now: datetime) -> int:
+    """Book money that was put into wallets."""
+    return _post("ledger_topped_up", topups, now)
+
+
 def granted(grants: Sequence[str], *, now: datetime) -> int:
     """Book credit that was given."""
     return _post("ledger_granted", grants, now)

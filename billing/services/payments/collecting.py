@@ -113,7 +113,7 @@ def _wait(payment: Payment, seconds: int, trouble: str, now: datetime, *, fell: 
     apart = Chance(f"{payment.pk} {payment.tries}").uniform(0, seconds // 2)
     again = now + timedelta(seconds=seconds + int(apart))
     with as_tenant(payment.tenant_id):
-        if _mine(payment).update(due_at=again, claimed_until=None, trouble=_legible(trouble), fell=fell):
+        if _mine(payment).update(due_at=again, claimed_until=None, trouble=legible(trouble), fell=fell):
             after_s = (again - now).total_seconds()
             doorbell.ring(
                 "billing.collect", payment.pk, tenant_id=payment.tenant_id, now=now, after_s=after_s
@@ -123,7 +123,7 @@ def _wait(payment: Payment, seconds: int, trouble: str, now: datetime, *, fell: 
 def _stick(payment: Payment, reason: str, code: str, now: datetime) -> None:
     """Ask no more until a person says so (opening.pay), and see that people learn of it."""
     stuck = {"status": PaymentStatus.STUCK, "stuck_at": now, "due_at": None, "claimed_until": None}
-    reason, code = _legible(reason), _legible(code)[:60]
+    reason, code = legible(reason), legible(code)[:60]
     with as_tenant(payment.tenant_id):
         if _mine(payment).update(reason=reason, code=code, trouble="", **stuck):
             log.error("a payment waits for a person", payment=payment.pk, code=code, why=reason)
@@ -137,7 +137,7 @@ def _mine(payment: Payment) -> QuerySet[Payment]:
     )
 
 
-def _legible(text: str) -> str:
+def legible(text: str) -> str:
     """Cut a gateway's words to what a row holds: PostgreSQL keeps no NUL."""
     return text.replace("\0", "")[:LONGEST_REASON]
 
@@ -151,12 +151,12 @@ def _settle(payment: Payment, outcome: Outcome, now: datetime) -> None:
         # An answer counts whoever brings it, though the claim ran out, or the payment got stuck in other hands.
         mine = Payment.objects.filter(pk=payment.pk, status__in=UNSETTLED)
         if isinstance(outcome, Declined):
-            reason, code = _legible(outcome.reason), _legible(outcome.code)[:60]
+            reason, code = legible(outcome.reason), legible(outcome.code)[:60]
             if mine.update(status=PaymentStatus.DECLINED, reason=reason, code=code, **settled):
                 record("payment.decline", invoice, actor=BILLING, now=now, payment=payment.pk, code=code)
         elif mine.update(
             status=PaymentStatus.SUCCEEDED,
-            reference=_legible(outcome.reference)[:120],
+            reference=legible(outcome.reference)[:120],
             reason="",
             code="",
             **settled,

@@ -157,7 +157,7 @@ def _write(
             wallet=wallet,
             period_id=key,
             num=Decimal(num),
-            spent_num=Decimal(min(spent.get(key, 0), num)),
+            spent_num=Decimal(min(max(spent.get(key, 0), 0), num)),
         )
         for key, num in sorted(parts.items())
         if num

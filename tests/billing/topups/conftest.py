@@ -1,0 +1,23 @@
+"""A gateway that is only simulated collects, and hints go nowhere."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def _collected() -> Iterator[None]:
+    from billing.gateways.simulated import SimulatedGateway
+    from ports import payments
+    from tests.billing.payments.bills import heard
+
+    with payments.through(SimulatedGateway()), heard():
+        yield
+
+
+@pytest.fixture
+def kestrel() -> Any:
+    from tests.world import home
+
+    return home("Kestrel")
