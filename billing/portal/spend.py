@@ -19,13 +19,13 @@ from billing.models import BillingPeriod, Invoice, InvoiceStatus, RatedCharge
 from billing.portal import calls, downloads, meters
 from billing.portal.addresses import chosen, menu, options, varied
 from billing.portal.pages import PageRequest, page
-from billing.portal.tally import SERIES, Group, Tally, asked, tally
+from billing.portal.tally import SERIES, Group, Tally, asked, key_of, tally
 from billing.services import spend as services
 from billing.services.spend import Line
 
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 STEPS = [("day", "Day"), ("week", "Week"), ("month", "Month")]
-GROUPS = [("offering", "offering"), ("project", "project")]
+GROUPS = [("offering", "offering"), ("project", "project"), ("user", "who asked")]
 CLASSES = [("on_demand", "on-demand"), ("spot", "spot")]
 WEEKS, MONTHS = 13, 12
 HEADS = ["day", "group", "unit_seconds", "amount", "currency"]
@@ -91,12 +91,12 @@ def spend(request: PageRequest) -> HttpResponse:
         "track": track(request, used, month, past, in_all) if step == "day" else None,
         "draft": (invoice := draft(request, label)),
         "draft_note": note(invoice, told, late=getattr(invoice, "late", False)),
-        "chart_words": f"Spend per {step}, stacked by {group}",
+        "chart_words": f"Spend per {step}, stacked by {dict(GROUPS)[group]}",
         "track_words": f"Running total of {words(month, tenant.time_zone)}",
         "step": step,
         "steps": options(request, "by", STEPS, step),
         "filters": chips(request, months, label, group),
-        "group": group,
+        "group": dict(GROUPS)[group],
         "currency": tenant.currency,
         "project": request.project,
         "csv": varied(request, format="csv"),
@@ -162,10 +162,6 @@ def columns(
         }
         for border, sums in exact.items()
     ]
-
-
-def key_of(line: Line, group: str) -> str:
-    return line.project if group == "project" else line.offering
 
 
 def axis(day: datetime, step: str) -> str:
@@ -239,7 +235,11 @@ def chips(
             "value": dict(months)[label],
             "options": options(request, "period", months, label),
         },
-        {"label": "Group by", "value": group, "options": options(request, "group", GROUPS, group)},
+        {
+            "label": "Group by",
+            "value": dict(GROUPS)[group],
+            "options": options(request, "group", GROUPS, group),
+        },
         *([menu(request, "class", "Class", CLASSES)] if group == "offering" else []),
     ]
 

@@ -1,14 +1,16 @@
 """What a stretch of time came to, group by group, rounded as the invoice rounds: once per line."""
 
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from billing.domain.money import exponent_of, to_minor
+from billing.domain.sharing import shared
 from billing.portal.pages import PageRequest
 from billing.services import spend
 from billing.services.spend import Line
-from broker.models import Offering
+from broker.models import Lease, Offering
 
 SERIES = ("f1", "f5", "f3", "f2", "f4", "f6")  # f6 is always "other"
 NAMED = len(SERIES) - 1
@@ -70,34 +72,49 @@ def asked(request: PageRequest, borders: Sequence[datetime], *, until: datetime,
     """Return the lines of the open project in each stretch, of the price class the address asks for; one query."""
     if until <= borders[0]:
         return []
-    found = spend.lines(borders, until=until, projects=request.scope.ids)
-    return [line for line in found if group == "project" or sold(request, line.offering)]
+    found = spend.lines(borders, until=until, projects=request.scope.ids, by_who=group == "user")
+    return [line for line in found if group != "offering" or sold(request, line.offering)]
+
+
+def key_of(line: Line, group: str) -> str:
+    """Return which group a line belongs to."""
+    return {"project": line.project, "user": line.who}.get(group, line.offering)
 
 
 def tally(request: PageRequest, lines: Iterable[Line], *, group: str) -> Tally:
     """Add lines up group by group; stretches of one line are joined before they are rounded."""
     currency = request.tenant.currency
-    exact: dict[tuple[str, str, int], tuple[int, int]] = {}
+    exact = defaultdict[tuple[str, str, int], Counter[str]](Counter)
+    seconds = Counter[str]()
     for line in lines:
-        key = line.project, line.offering, line.price_version
-        seconds, num = exact.get(key, (0, 0))
-        exact[key] = seconds + line.unit_seconds, num + line.exact_num
-    sums: dict[str, tuple[int, int]] = {}
-    for (project, offering, _), (unit_seconds, num) in exact.items():
-        name = project if group == "project" else offering
-        minor, seconds = sums.get(name, (0, 0))
-        sums[name] = minor + to_minor(num, exponent_of(currency)), seconds + unit_seconds
+        name = key_of(line, group)
+        exact[line.project, line.offering, line.price_version][name] += line.exact_num
+        seconds[name] += line.unit_seconds
+    minor = Counter[str]()
+    for parts in exact.values():  # a line is rounded once, and those it falls to share just that
+        minor.update(shared(to_minor(sum(parts.values()), exponent_of(currency)), parts))
+    sums = {name: (minor[name], seconds[name]) for name in seconds}
     return Tally(coloured(request, sums, group), currency)
 
 
 def coloured(request: PageRequest, sums: dict[str, tuple[int, int]], group: str) -> tuple[Group, ...]:
     """Return the groups, largest first, each with its name and the colour of its series."""
-    names = {p.pk: p.name for p in request.projects} if group == "project" else named(offerings(request))
-    found = [
-        (key, names.get(key, "archived project"), minor, seconds) for key, (minor, seconds) in sums.items()
-    ]
+    names, otherwise = known(request, set(sums), group)
+    found = [(key, names.get(key, otherwise), minor, seconds) for key, (minor, seconds) in sums.items()]
     ordered = sorted(found, key=lambda each: (-each[2], each[1], each[0]))
     return tuple(Group(*each, SERIES[min(i, NAMED)]) for i, each in enumerate(ordered))
+
+
+def known(request: PageRequest, keys: set[str], group: str) -> tuple[dict[str, str], str]:
+    """Return the names of groups by key, and what one is called that has none here."""
+    if group == "project":
+        return {p.pk: p.name for p in request.projects}, "archived project"
+    if group == "user":
+        asked = Lease.objects.filter(tenant=request.tenant, requested_by__in=keys - {""})
+        return dict(
+            asked.values_list("requested_by", "requested_by_label").distinct()
+        ), "nobody in particular"
+    return named(offerings(request)), ""
 
 
 def sold(request: PageRequest, offering: str) -> bool:

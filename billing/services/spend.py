@@ -17,7 +17,9 @@ from billing.domain.periods import midnight
 from billing.services.statements import statement
 from tenants.models import Tenant
 
-GROUPS = ("offering", "project", "lease")
+# By what usage can be told, and where that stands. Who asked stands on the lease, and is its tenant's own.
+WHO = "coalesce((SELECT l.requested_by FROM broker_lease l WHERE l.id = m.lease_id), '')"
+GROUPS = {"offering": "m.offering_id", "project": "m.project_id", "lease": "m.lease_id", "user": WHO}
 BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 SECONDS = "extract(epoch FROM e - s)::bigint"
 # A line of the invoice is a project's use of one price version, which is of one offering. What was given back is
@@ -33,7 +35,7 @@ SELECT m.lease_id, t.currency, sum({SECONDS} * sign(quantity))::bigint, sum({SEC
 """
 # Days come as their borders in the tenant's zone, so that a day of 23 or 25 hours is one day.
 BY_DAY = """
-SELECT d.number, m.{key}, sum(extract(epoch FROM least(m.e, d.e) - greatest(m.s, d.s))::bigint * m.quantity)::bigint,
+SELECT d.number, {key}, sum(extract(epoch FROM least(m.e, d.e) - greatest(m.s, d.s))::bigint * m.quantity)::bigint,
        sum(extract(epoch FROM least(m.e, d.e) - greatest(m.s, d.s))::bigint * m.quantity * m.nano)::numeric(38)
   FROM mine m
   JOIN unnest(%(begins)s::timestamptz[], %(ends)s::timestamptz[]) WITH ORDINALITY AS d(s, e, number)
@@ -41,13 +43,13 @@ SELECT d.number, m.{key}, sum(extract(epoch FROM least(m.e, d.e) - greatest(m.s,
  GROUP BY 1, 2 ORDER BY 1, 2
 """
 LINES = """
-SELECT d.number, m.project_id, m.offering_id, m.version,
+SELECT d.number, m.project_id, m.offering_id, m.version, {who},
        sum(extract(epoch FROM least(m.e, d.e) - greatest(m.s, d.s))::bigint * m.quantity)::bigint,
        sum(extract(epoch FROM least(m.e, d.e) - greatest(m.s, d.s))::bigint * m.quantity * m.nano)::numeric(38)
   FROM mine m
   JOIN unnest(%(begins)s::timestamptz[], %(ends)s::timestamptz[]) WITH ORDINALITY AS d(s, e, number)
     ON m.s < d.e AND m.e > d.s
- GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4
+ GROUP BY 1, 2, 3, 4, 5 ORDER BY 1, 2, 3, 4, 5
 """
 BURNING = """
 SELECT coalesce(sum(l.quantity * coalesce(q.nano_per_hour, v.nano_per_hour)), 0)::bigint
@@ -100,6 +102,7 @@ class Line:
     price_version: int
     unit_seconds: int
     exact_num: int
+    who: str = ""  # asked for the leases, where that is asked for: else the line is everybody's
 
 
 def between(tenant: Tenant, since: datetime, until: datetime, projects: Iterable[str] | None = None) -> int:
@@ -112,19 +115,28 @@ def between(tenant: Tenant, since: datetime, until: datetime, projects: Iterable
 
 
 def lines(
-    borders: Sequence[datetime], *, until: datetime, projects: Iterable[str] | None = None
+    borders: Sequence[datetime],
+    *,
+    until: datetime,
+    projects: Iterable[str] | None = None,
+    by_who: bool = False,
 ) -> list[Line]:
     """Return the lines of every stretch from one border to the next, no further than `until`, in one query.
 
-    Borders are whole seconds. A line is what the invoice will round once.
+    Borders are whole seconds. A line is what the invoice will round once; `by_who` cuts it by who asked for the leases.
     """
     begins, ends = list(borders[:-1]), list(borders[1:])
     rows = _ask(
-        LINES, since=begins[0], until=min(until, ends[-1]), projects=projects, begins=begins, ends=ends
+        LINES.format(who=WHO if by_who else "''"),
+        since=begins[0],
+        until=min(until, ends[-1]),
+        projects=projects,
+        begins=begins,
+        ends=ends,
     )
     return [
-        Line(begins[number - 1], project, offering, version, unit_seconds, int(exact))
-        for number, project, offering, version, unit_seconds, exact in rows
+        Line(begins[number - 1], project, offering, version, unit_seconds, int(exact), who)
+        for number, project, offering, version, who, unit_seconds, exact in rows
     ]
 
 
@@ -163,7 +175,7 @@ def by_day(
         raise ValueError(f"usage is grouped by {', '.join(GROUPS)}, not by {group!r}")
     begins, ends = days(tenant.time_zone, since, until)
     rows = _ask(
-        BY_DAY.format(key=f"{group}_id"),
+        BY_DAY.format(key=GROUPS[group]),
         since=since,
         until=until,
         projects=projects,

@@ -61,7 +61,7 @@ MORE = {  # what is behind a page's own tabs and drawers
     "ops/cards/": ("?show=free", "?show=sold"),
     "leases/": ("?state=over", "?state=all&by=me", "?q=fold", "?state=waiting&class=spot"),
     "": ("?whose=all", "?whose=mine"),
-    "spend/": ("?by=month", "?group=project", "?class=spot", "?by=week&class=on_demand"),
+    "spend/": ("?by=month", "?group=project", "?group=user", "?class=spot", "?by=week&class=on_demand"),
     "invoices/<str:pk>/": ("?line=1", "?by=user"),
     "catalogue/": ("?model=H100-80GB", "?memory=32", "?free=now", "?isolation=hardware&region=eu-north"),
     "audit/": ("?action=lease.request",),

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from pytest_django import DjangoAssertNumQueries
 
 from billing.services import rating, spend
+from broker.models import Lease
 from tenants.services import projects
 from tenants.services.actors import SYSTEM
 from tenants.services.walls import as_tenant
@@ -154,3 +155,25 @@ def test_spend_by_line_is_what_the_draft_will_say() -> None:
         (line,) = spend.lines([MONTH, NOW], until=NOW)
     assert (line.project, line.offering) == (project.pk, offering.pk)
     assert (line.unit_seconds, line.exact_num) == (HOUR + 60, (HOUR + 60) * EURO)
+
+
+def test_spend_is_told_by_who_asked_and_comes_to_the_same() -> None:
+    tenant, project = customer()
+    offering = sold(EURO)
+    for n, who in enumerate(("usr_ada", "usr_bob", "")):
+        lease = ran(project, offering, MONTH + timedelta(hours=3 * n), HOUR)
+        with as_tenant(tenant.pk):
+            Lease.objects.filter(pk=lease.pk).update(requested_by=who)
+    for _ in range(2):
+        with as_tenant(tenant.pk):
+            cut = spend.lines([MONTH, NOW], until=NOW, by_who=True)
+            assert [(line.who, line.exact_num) for line in cut] == [
+                (who, HOUR * EURO) for who in ("", "usr_ada", "usr_bob")
+            ]
+            (whole,) = spend.lines([MONTH, NOW], until=NOW)
+            assert (whole.who, whole.exact_num) == ("", 3 * HOUR * EURO)
+            told = spend.by_day(tenant, MONTH, NOW, group="user")
+            assert {each.key: each.unit_seconds for each in told} == dict.fromkeys(
+                ("", "usr_ada", "usr_bob"), HOUR
+            )
+        rating.rate(now=NOW)

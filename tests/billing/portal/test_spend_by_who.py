@@ -1,0 +1,39 @@
+"""The page of spend, by who asked for the leases."""
+
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+
+from billing.services import rating
+from broker.models import Lease
+from ports import clock
+from tenants.domain.roles import Role
+from tenants.services.walls import as_tenant
+from tests.billing.histories import EURO, HOUR, at, ran, sold
+from tests.world import home
+
+pytestmark = pytest.mark.django_db
+NOW = at("2026-11-21 09:00:00")
+
+
+def test_a_line_is_rounded_once_and_those_who_asked_share_just_that() -> None:
+    with clock.standing_at(NOW):
+        kestrel = home("Kestrel")
+        offering = sold(EURO)
+        for n, who in enumerate(("ada", "bob", "")):  # 20 seconds each, together 1.67 cents of one line
+            lease = ran(kestrel.project, offering, NOW - timedelta(hours=5 - n), HOUR // 180)
+            with as_tenant(kestrel.tenant.pk):
+                told = {"requested_by": f"usr_{who}" if who else "", "requested_by_label": who}
+                Lease.objects.filter(pk=lease.pk).update(**told)
+        rating.rate(now=NOW)
+        payer = Client()
+        payer.force_login(kestrel.member(Role.BILLING))
+        answer = payer.get("/spend/?group=user")
+        told = answer.context["told"]
+        assert (told.minor, sorted(group.minor for group in told.groups)) == (2, [0, 1, 1])
+        page = answer.content.decode()
+        assert "By who asked" in page
+        assert "nobody in particular" in page
+        text = payer.get("/spend/?group=user&format=csv").content.decode().splitlines()
+    assert sorted(row.split(",")[1] for row in text[1:]) == ["ada", "bob", "nobody in particular"]
