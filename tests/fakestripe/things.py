@@ -27,6 +27,7 @@ class Things:
     events: list[Thing] = field(default_factory=list)
     clock: Callable[[], int] = lambda: 0
     total_off: int = 0
+    least: int = 0  # what Stripe collects at least; less goes to a balance of its own
     _next: "count[int]" = field(default_factory=lambda: count(1))
 
     def all(self, kind: str) -> dict[str, Thing]:
@@ -271,7 +272,8 @@ def add_lines(things: Things, pk: str, params: Params) -> Thing:
         line["amount"] + sum(tax["amount"] for tax in line["taxes"]) for line in found["lines"]
     )
     found["total"] += things.total_off
-    found["amount_due"] = found["amount_remaining"] = max(found["total"], 0)
+    owed = max(found["total"] + things.get("customer", found["customer"]).get("balance", 0), 0)
+    found["amount_due"] = found["amount_remaining"] = owed if owed >= things.least else 0
     return told(things, found, {})
 
 

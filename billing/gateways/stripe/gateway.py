@@ -10,9 +10,12 @@ from datetime import datetime
 from billing.domain.stripe_events import GATEWAY
 from billing.domain.stripe_states import Seen, Verdict, judge, refusal
 from billing.gateways.stripe import books, steps
+from billing.gateways.stripe.commands import Answer
 from billing.models import StripeCharge, StripeOutcome
 from ports.payments import Charge, Declined, Outcome, Rejected, Succeeded, Unanswered, Unreachable
 
+TOO_SMALL = "amount_too_small"
+TOO_SMALL_SAID = "It is less than Stripe collects in this currency. Pay it by transfer."
 SLOW_S = 1800  # a debit takes days; its webhook is faster than this
 
 
@@ -24,31 +27,42 @@ class StripeGateway:
     def charge(self, charge: Charge, *, now: datetime) -> Outcome:
         book = books.open_(charge, now=now)
         if book.outcome == StripeOutcome.OPEN:
-            _ready(book, charge, now)
+            book = _ready(book, charge, now)
+        if book.outcome == StripeOutcome.OPEN:
             book = _paid(book, now)
         if book.outcome == StripeOutcome.SUCCEEDED:
             return Succeeded(book.stripe_id)
         return Declined(book.reason, book.code)
 
 
-def _ready(book: StripeCharge, charge: Charge, now: datetime) -> None:
+def _ready(book: StripeCharge, charge: Charge, now: datetime) -> StripeCharge:
     """Have an invoice at Stripe that can be paid; no card is asked on the way."""
     try:
         books.found(book, str(steps.create(book, charge, now=now)["id"]))
-        total = steps.fill(book, charge, now=now)["total"]
-        if total != book.sent_minor:
-            _drop(book, total, now)
+        filled = steps.fill(book, charge, now=now)
+        if (filled["total"], filled["amount_due"]) != (book.sent_minor, book.sent_minor):
+            return _drop(book, filled, now)
         steps.finalize(book, now=now)
     except Unreachable:
         raise
     except Unanswered as silence:  # whatever became of it, nothing was taken
         raise Unreachable(str(silence), again_in_s=silence.again_in_s) from None
+    return book
 
 
-def _drop(book: StripeCharge, total: int, now: datetime) -> None:
-    """Delete a draft that Stripe added up otherwise than we did, and leave it to people."""
+def _drop(book: StripeCharge, filled: Answer, now: datetime) -> StripeCharge:
+    """Delete a draft that would not collect what is due: once finalized, Stripe settles it from a balance of its own."""
     steps.drop(book, now=now)
+    total, due = filled["total"], filled["amount_due"]
+    if total == book.sent_minor and due == 0:
+        return books.settle(book, StripeOutcome.DECLINED, code=TOO_SMALL, reason=TOO_SMALL_SAID, now=now)
     books.give_up(book)
+    if total == book.sent_minor:
+        raise Rejected(
+            f"Stripe keeps a balance for this tenant and would take {due} and not {total}, so nothing was charged."
+            " Set that balance to nothing in Stripe's dashboard.",
+            code="balance_at_stripe",
+        )
     raise Rejected(
         f"Stripe added our lines up to {total} and not to {book.sent_minor}, so nothing was charged.",
         code="total_differs",
@@ -74,7 +88,13 @@ def _paid(book: StripeCharge, now: datetime) -> StripeCharge:
 
 
 def _refused(book: StripeCharge, code: str, reason: str, now: datetime) -> StripeCharge:
-    steps.void(book, now=now)
+    """Void the invoice at Stripe, and only then say no. Who paid it there meanwhile has paid."""
+    try:
+        steps.void(book, now=now)
+    except Rejected:
+        if judge(steps.seen(book), book.sent_minor) is Verdict.PAID:
+            return books.settle(book, StripeOutcome.SUCCEEDED, now=now)
+        raise
     return books.settle(book, StripeOutcome.DECLINED, code=code, reason=reason, now=now)
 
 

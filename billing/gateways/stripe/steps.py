@@ -205,6 +205,7 @@ def kept(invoice: Any) -> Answer:
         "id": invoice.id,
         "status": invoice.status,
         "total": invoice.total,
+        "amount_due": invoice.amount_due,
         "amount_paid": invoice.amount_paid,
     }
 

@@ -288,3 +288,79 @@ def test_an_invoice_with_tax_sends_each_line_with_its_rate(fake: FakeStripe) -> 
         line = invoice.lines.get()
     assert asking._part("Slices", line.minor, 0, None) == ChargePart("Slices", line.minor, 0)
     assert asking._part("Slices", 200, 38, 1900) == ChargePart("Slices", 200, 38, "VAT", "19.00")
+
+
+def test_what_is_too_small_for_stripe_is_never_finalized_and_stays_due(fake: FakeStripe) -> None:
+    """Finalized, Stripe would call it paid, and add it to the next invoice."""
+    invoice = billed(fake)
+    fake.things.least = 500
+    payment = collect(pay(invoice))
+    assert (payment.status, payment.code) == ("declined", "amount_too_small")
+    assert (fresh(invoice).status, there(fake), fake.calls["finalize"]) == ("finalized", [], 0)
+
+
+@pytest.mark.parametrize("balance", [700, -50])
+def test_a_balance_that_stripe_keeps_for_a_tenant_is_never_charged_with_it(
+    fake: FakeStripe, balance: int
+) -> None:
+    invoice = billed(fake)
+    (customer,) = fake.things.all("customer").values()
+    customer["balance"] = balance
+    payment = collect(pay(invoice))
+    assert (payment.status, payment.code) == ("stuck", "balance_at_stripe")
+    assert (there(fake), fake.calls["pay"]) == ([], 0)
+    customer["balance"] = 0
+    assert collect(pay(invoice, now=NOW + DAY), now=NOW + DAY).status == "succeeded"
+    assert taken(fake) == [200]
+
+
+@pytest.mark.parametrize("paid", [True, False])
+def test_who_pays_at_stripe_before_the_refusal_is_written_has_paid(fake: FakeStripe, paid: bool) -> None:
+    invoice = billed(fake, how="declined")
+    fake.ill = at("void", "unreachable")
+    payment = collect(pay(invoice))
+    assert payment.status == "pending"
+    there(fake)[0].update(status="paid" if paid else "uncollectible", amount_paid=200 if paid else 0)
+    payment = collect(payment, now=NOW + timedelta(hours=1))
+    assert (payment.status, fresh(invoice).status) == (
+        ("succeeded", "paid") if paid else ("declined", "finalized")
+    )
+
+
+def test_what_cannot_be_voided_and_was_not_paid_waits_for_a_person(fake: FakeStripe) -> None:
+    invoice = billed(fake, how="declined")
+    fake.ill = at("void", "unreachable")
+    payment = collect(pay(invoice))
+    there(fake)[0]["status"] = "draft"
+    assert collect(payment, now=NOW + timedelta(hours=1)).status == "stuck"
+
+
+@pytest.mark.parametrize("currency", ["IQD", "LYD", "XXX"])
+def test_a_currency_that_stripe_does_not_know_is_refused_by_name_and_nothing_is_booked(
+    fake: FakeStripe, currency: str
+) -> None:
+    invoice = billed(fake)
+    gateway = payments.gateway()
+    assert gateway is not None
+    with pytest.raises(Rejected, match=f"does not collect {currency}"):
+        gateway.charge(Charge("pay_x", 100, currency, invoice.tenant_id, "Invoice 1"), now=NOW)
+    with as_tenant(invoice.tenant_id):
+        assert not StripeCharge.objects.exists()
+    assert not fake.calls
+
+
+def test_less_than_the_smallest_coin_of_stripes_is_refused(fake: FakeStripe) -> None:
+    invoice = billed(fake)
+    gateway = payments.gateway()
+    assert gateway is not None
+    with pytest.raises(Rejected, match="smallest amount"):
+        gateway.charge(Charge("pay_x", 9, "KWD", invoice.tenant_id, "Invoice 1"), now=NOW)
+
+
+def test_every_currency_is_charged_as_stripe_counts_it(fake: FakeStripe) -> None:
+    invoice = billed(fake)
+    gateway = payments.gateway()
+    assert gateway is not None
+    for currency, minor in (("JPY", 500), ("ISK", 500), ("KWD", 5129), ("EUR", 1234)):
+        gateway.charge(Charge(f"pay_{currency}", minor, currency, invoice.tenant_id, "Invoice"), now=NOW)
+    assert taken(fake) == [500, 50000, 5120, 1234]
