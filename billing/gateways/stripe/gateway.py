@@ -51,7 +51,7 @@ def _ready(book: StripeCharge, charge: Charge, now: datetime) -> StripeCharge:
 
 
 def _drop(book: StripeCharge, filled: Answer, now: datetime) -> StripeCharge:
-    """Delete a draft that would not collect what is due: once finalized, Stripe settles it from a balance of its own."""
+    """Delete a draft that would not collect what is due: once finalized, Stripe settles it from its own balance."""
     steps.drop(book, now=now)
     total, due = filled["total"], filled["amount_due"]
     if total == book.sent_minor and due == 0:

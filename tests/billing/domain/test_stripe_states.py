@@ -66,6 +66,8 @@ def test_each_is_judged(status: str | None, paid: int, intent: str, verdict: Ver
 
 def test_an_invoice_of_another_total_is_never_believed() -> None:
     assert judge(Seen("paid", 201, 201), 200) is Verdict.ODD
+    assert judge(Seen("paid", 201, 200), 200) is Verdict.ODD
+    assert judge(Seen("open", 201, 0, "processing"), 200) is Verdict.ODD
 
 
 def test_a_refusal_says_why() -> None:

@@ -87,6 +87,17 @@ def test_a_day_of_outage_is_healed_to_no_difference(fake: FakeStripe) -> None:
         assert cards.saved(card.tenant) is not None
 
 
+def test_a_payment_that_waits_is_asked_about_before_its_moment(fake: FakeStripe) -> None:
+    invoice = billed(fake, how="silent")
+    payment = collect(pay(invoice))
+    things.bank_pays(fake.things, there(fake)[0])
+    soon = NOW + timedelta(minutes=15)
+    assert payment.due_at is not None
+    assert payment.due_at > soon
+    assert [each.kind for each in night(fake, soon)] == ["paid_there_open_here"]
+    assert fresh(invoice).status == "paid"
+
+
 def test_all_that_is_paid_agrees(fake: FakeStripe) -> None:
     for _ in range(3):
         collect(pay(billed(fake)))
