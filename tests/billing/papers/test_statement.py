@@ -19,6 +19,7 @@ from billing.services import closing, rating
 from billing.services.ledger import accounts, posting, sealing
 from billing.services.ledger.accounts import Account
 from billing.services.papers import account as on_paper
+from billing.services.topups import collecting, opening
 from ports import clock
 from tenants.domain.roles import Role
 from tenants.models import Tenant
@@ -27,7 +28,7 @@ from tests.billing.credits.notes import LATER, credit, month_of_two_lines, novem
 from tests.billing.grants.gifts import give
 from tests.billing.histories import EURO, HOUR, at, customer, ran, sold
 from tests.billing.papers.sheets import words
-from tests.billing.payments.bills import NOW, collect, pay
+from tests.billing.payments.bills import MIRA, NOW, collect, pay
 from tests.tenants.people import Api
 from tests.world import Home, home
 
@@ -133,6 +134,23 @@ def test_what_grants_paid_is_owed_no_longer_and_is_no_money_of_the_tenants() -> 
         ("Invoice 2026-10-0001", 200, 0),
         ("Paid of invoice 2026-10-0001 by grants", -120, 0),
     ]
+
+
+def test_money_that_is_put_in_is_on_the_balance_and_pays_the_next_invoice() -> None:
+    tenant, project = customer()
+    with as_tenant(tenant.pk):
+        put = opening.top_up(tenant, minor=1500, actor=MIRA, now=at("2026-10-02 00:00:00"))
+    collecting.collect(put.pk, tenant.pk, now=at("2026-10-02 00:00:05"))
+    ran(project, sold(2 * EURO), at("2026-10-05 00:00:00"), HOUR)
+    rating.rate_tenant(tenant, now=NOW)
+    closing.close_period(tenant, "2026-10", now=NOW)
+    found = told(tenant.pk)
+    assert [(entry.words, entry.owed, entry.kept) for entry in found.entries] == [
+        (f"Top-up {put.pk}", 0, 1500),
+        ("Invoice 2026-10-0001", 200, 0),
+        ("Settled of invoice 2026-10-0001 from your balance", -200, -200),
+    ]
+    assert (found.closing_owed, found.closing_kept) == ledger(tenant.pk) == (0, 1300)
 
 
 def test_an_invoice_that_was_taken_back_is_owed_no_longer() -> None:
