@@ -19,6 +19,7 @@ from billing.models import (
     StripeCharge,
     StripeEvent,
     StripeOutcome,
+    TopUp,
 )
 from billing.services.payments.opening import BILLING, record
 from billing.services.stripe import cards
@@ -76,12 +77,17 @@ def _disagree(charge: StripeCharge, there: InvoiceThere) -> None:
 
 
 def bring_forward(charge: StripeCharge, now: datetime) -> str:
-    """Have a payment that waits for an answer asked about now."""
+    """Have a payment or a top-up that waits for an answer asked about now."""
+    free = Q(claimed_until=None) | Q(claimed_until__lt=now)
+    waits = {"pk": charge.pk, "status": PaymentStatus.PENDING, "due_at__gt": now}
     with as_tenant(charge.tenant_id):
-        waits = Payment.objects.filter(pk=charge.pk, status=PaymentStatus.PENDING, due_at__gt=now)
-        if not waits.filter(Q(claimed_until=None) | Q(claimed_until__lt=now)).update(due_at=now):
+        if Payment.objects.filter(free, **waits).update(due_at=now):
+            task = "billing.collect"
+        elif TopUp.objects.filter(free, **waits).update(due_at=now):
+            task = "billing.top_up"
+        else:
             return NOTHING
-        doorbell.ring("billing.collect", charge.pk, tenant_id=charge.tenant_id, now=now)
+        doorbell.ring(task, charge.pk, tenant_id=charge.tenant_id, now=now)
     return "asked about now"
 
 
@@ -101,14 +107,18 @@ def _mark(there: MarkThere | None, kind: str, now: datetime) -> str:
         else {"made_at": there.created}
     )
     with as_tenant(charge.tenant_id):
-        invoice = Payment.objects.select_related("invoice").get(pk=charge.pk).invoice
+        payment = Payment.objects.select_related("invoice").filter(pk=charge.pk).first()
+        if payment is None:
+            raise Parked(f"The {kind} {there.id} is of top-up {charge.pk}: settle it with the tenant.")
         row, made = model.objects.get_or_create(
             pk=there.id, defaults={**fields, **first, "tenant_id": charge.tenant_id}
         )
         older = model.objects.filter(pk=row.pk, rank__lt=ranks[there.status])
         if not (made or older.update(**fields)):
             return NOTHING
-        record(f"payment.{kind}", invoice, actor=BILLING, now=now, payment=charge.pk, status=there.status)
+        record(
+            f"payment.{kind}", payment.invoice, actor=BILLING, now=now, payment=charge.pk, status=there.status
+        )
     return f"{kind} noted"
 
 

@@ -23,6 +23,7 @@ from billing.models import (
     StripeCharge,
     StripeDay,
     StripeDifference,
+    TransferKind,
 )
 from billing.services.stripe import inbox
 from billing.services.stripe.applying import bring_forward
@@ -106,8 +107,10 @@ def _ours(charges: list[StripeCharge]) -> list[Ours]:
     """Put beside each charge what the ledger has of it, and what of it went back; three queries."""
     ids, back = [each.pk for each in charges], defaultdict[str, int](int)
     with as_staff():
-        transfers = LedgerTransfer.objects.filter(kind="payment", ref__in=_invoices(ids))
-        booked = {idem.rpartition(":")[2]: minor for idem, minor in transfers.values_list("idem", "minor")}
+        transfers = LedgerTransfer.objects.filter(
+            Q(kind=TransferKind.PAYMENT, ref__in=_invoices(ids)) | Q(kind=TransferKind.TOPUP, ref__in=ids)
+        )
+        booked = {_key(*row): minor for *row, minor in transfers.values_list("kind", "ref", "idem", "minor")}
         for rows, status in ((PaymentRefund.objects, "succeeded"), (PaymentDispute.objects, "lost")):
             for payment, minor in rows.filter(payment__in=ids, status=status).values_list("payment", "minor"):
                 back[payment] += minor
@@ -123,6 +126,11 @@ def _ours(charges: list[StripeCharge]) -> list[Ours]:
         )
         for each in charges
     ]
+
+
+def _key(kind: str, ref: str, idem: str) -> str:
+    """Return whose transfer it is: a payment's is called by its invoice and its own id."""
+    return ref if kind == TransferKind.TOPUP else idem.rpartition(":")[2]
 
 
 def _invoices(payments: list[str]) -> list[str]:
