@@ -83,7 +83,9 @@ def close_due(*, now: datetime, most: int | None = None) -> Closed:
     with as_sweep():
         over = BillingPeriod.objects.filter(status=OPEN, span__endswith__lte=now - GRACE)
         due = list(over.order_by("span", "tenant").values_list("tenant_id", "label"))
-    for tenant_id, label in due[:most]:
+    for tenant_id, label in due:
+        if closed == most:
+            break
         if tenant_id in held:
             continue
         try:

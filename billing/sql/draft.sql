@@ -64,8 +64,9 @@ WITH carried AS (
      SET leases = excluded.leases, unit_seconds = excluded.unit_seconds, exact_num = excluded.exact_num,
          minor = excluded.minor, tax_category = excluded.tax_category, tax_minor = excluded.tax_minor,
          given_back_s = excluded.given_back_s
-   WHERE (l.leases, l.exact_num, l.unit_seconds, l.tax_category, l.tax_minor)
-         IS DISTINCT FROM (excluded.leases, excluded.exact_num, excluded.unit_seconds, excluded.tax_category, excluded.tax_minor)
+   WHERE (l.leases, l.exact_num, l.unit_seconds, l.given_back_s, l.tax_category, l.tax_minor)
+         IS DISTINCT FROM (excluded.leases, excluded.exact_num, excluded.unit_seconds, excluded.given_back_s,
+                           excluded.tax_category, excluded.tax_minor)
   RETURNING 1
 ), told AS (
   INSERT INTO billing_invoicetax AS t (tenant_id, invoice_id, category, rate_id, rate_bp, net, tax)
@@ -76,6 +77,11 @@ WITH carried AS (
      SET rate_id = excluded.rate_id, rate_bp = excluded.rate_bp, net = excluded.net, tax = excluded.tax
    WHERE (t.rate_id, t.rate_bp, t.net, t.tax)
          IS DISTINCT FROM (excluded.rate_id, excluded.rate_bp, excluded.net, excluded.tax)
+), untold AS (  -- an offering may have gone to another category since
+  DELETE FROM billing_invoicetax t
+   USING billing_invoice i
+   WHERE i.id = t.invoice_id AND i.tenant_id = %(tenant)s AND i.status = 'draft'
+     AND NOT EXISTS (SELECT FROM taxed x WHERE x.invoice_id = t.invoice_id AND x.tax_category = t.category)
 ), totalled AS (
   UPDATE billing_invoice i
      SET total = t.net + t.tax, tax = t.tax, treatment = %(treatment)s, refreshed_at = %(now)s

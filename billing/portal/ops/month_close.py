@@ -52,7 +52,7 @@ def _close(request: OpsRequest) -> None:
     done = closing.close_due(now=request.now, most=AT_ONCE)
     said = f"{done.months} month{'s' if done.months != 1 else ''} closed."
     messages.success(request, said if done.months else "Nothing was there that could be closed now.")
-    for waiting in done.waiting:
+    for waiting in done.waiting[:SHOWN]:
         messages.warning(request, f"{waiting.label} of {waiting.tenant_id}: {waiting.why}")
     for gap in done.gaps[:SHOWN]:
         messages.warning(request, f"No price: {gap}")

@@ -11,7 +11,7 @@ from billing.domain.countries import NAMES
 from billing.domain.parties import NotAVatNumber, Party, vat_number
 from billing.models import BillingDetails
 from billing.models.details import LONGEST
-from billing.services import drafts
+from billing.services import drafts, turns
 from tenants.domain.text import has_control
 from tenants.models import Tenant
 from tenants.services import audit
@@ -34,6 +34,7 @@ def tell(tenant: Tenant, *, told: Party, actor: Actor, now: datetime) -> Billing
     Raises Invalid, which names the field, for what is missing or cannot be.
     """
     told = _checked(told)
+    turns.take()  # no month closes meanwhile: it is taxed as whoever it is made out to
     BillingDetails.objects.get_or_create(tenant=tenant, defaults={"version": 0, "changed_at": now})
     row = BillingDetails.objects.select_for_update().get(tenant=tenant)
     if row.party == told:

@@ -128,7 +128,7 @@ def _set(
             raise _refusal(wallet, more, room)
         if hold.covers_until is not None:
             beyond = more - max(room, 0)
-            bear(lease, beyond, wallet.currency, now=now)
+            bear(lease, beyond, wallet.currency, month=months[0], now=now)
             parts = capped(parts, sum(parts.values()) - beyond)
     _write(hold, wallet, parts, spent, held)
     Hold.objects.filter(pk=hold.pk).update(covers_until=until, looked_at=now, seq=lease.seq, settled_at=None)

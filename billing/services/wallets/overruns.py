@@ -16,11 +16,20 @@ BILLING = Actor("system", "", "billing")
 FIRST = 0  # before every other credit
 
 
-def bear(lease: Lease, num: int, currency: str, *, now: datetime) -> None:
-    """Give as credit what an exact amount, with tax, comes to at most: kept to where it was used, and drawn first."""
-    minor = to_minor_up(num, exponent_of(currency))
+def bear(lease: Lease, num: int, currency: str, *, month: int, now: datetime) -> None:
+    """Give as credit what an exact amount, with tax, comes to at most: kept to where it was used, and drawn first.
+
+    `num` is all that it used beyond its money in what is not invoiced yet, of which that month is the first; what was
+    given of it already is not given again, however often somebody looks.
+    """
+    name = f"overrun {lease.pk} {month} "
+    before = list(
+        Grant.objects.filter(tenant=lease.tenant_id, idem__startswith=name).values_list("minor", flat=True)
+    )
+    minor = to_minor_up(num, exponent_of(currency)) - sum(before)
+    if minor <= 0:
+        return
     log.warning("a lease ran on without money", lease_id=lease.pk, amount=str(Money(minor, currency)))
-    before = Grant.objects.filter(tenant=lease.tenant_id, idem__startswith=f"overrun {lease.pk} ").count()
     terms = Terms(
         minor=minor,
         reason=f"{lease.name[:60]} was ended late: what it used without money is ours to pay",
@@ -28,4 +37,4 @@ def bear(lease: Lease, num: int, currency: str, *, now: datetime) -> None:
         offering=lease.offering,
         priority=FIRST,
     )
-    giving.give(lease.project.tenant, terms, idem=f"overrun {lease.pk} {before + 1}", actor=BILLING, now=now)
+    giving.give(lease.project.tenant, terms, idem=f"{name}{len(before) + 1}", actor=BILLING, now=now)

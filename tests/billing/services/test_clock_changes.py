@@ -35,6 +35,7 @@ def test_b6_closing_ends_and_makes_one_invoice_a_month_through_a_whole_year(zone
     last = months(tenant)[12].span.upper
     used = int((last - at("2025-12-15 12:00:00")).total_seconds())
     assert sum(charge.unit_seconds for charge in charges(tenant)) == used
+    assert closing.close_due(now=now).months == 0
 
 
 @pytest.mark.django_db

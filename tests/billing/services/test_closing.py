@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from unittest.mock import patch
+from zoneinfo import ZoneInfo
 
 import pytest
 from django.db import DatabaseError, connection, transaction
@@ -264,11 +265,15 @@ def test_b1_hourly_runs_around_midnight_make_one_invoice_in_every_zone() -> None
         ran(project, offering, at("2026-10-30 00:00:00"), 3 * 24 * HOUR)
         tenants.append(tenant)
     for hour in range(48):
-        now = at("2026-10-31 00:00:00") + timedelta(hours=hour)
+        now = at("2026-10-31 00:10:00") + timedelta(hours=hour)
         rating.rate(now=now)
         closing.close_due(now=now)
+        for tenant in tenants:
+            over = now >= datetime(2026, 11, 1, tzinfo=ZoneInfo(tenant.time_zone)) + closing.GRACE
+            final = [each.period.label for each in invoices(tenant) if each.status == "finalized"]
+            assert final == (["2026-10"] if over else []), (tenant.time_zone, now)
     for tenant in tenants:
-        assert [(i.period.label, i.status) for i in invoices(tenant)][:1] == [("2026-10", "finalized")]
+        assert [i.period.label for i in invoices(tenant)] == ["2026-10", "2026-11"]
         assert sum(c.unit_seconds for c in charges(tenant)) == 3 * 24 * HOUR
 
 

@@ -363,6 +363,7 @@ def test_b24_an_offering_that_changes_every_second_is_charged_second_by_second()
     rating.rate(now=NOW)
     found = charges(tenant)
     assert len(found) == HOUR
+    assert [charge.offering_id for charge in found[:3]] == [dear.pk, cheap.pk, dear.pk]
     assert sum(int(charge.exact_num) for charge in found) == 1800 * 3 * EURO
 
 
@@ -374,6 +375,10 @@ def test_b25_b26_a_new_price_leaves_yesterday_at_the_old_one() -> None:
     reprice(offering, 9 * EURO, since=start + timedelta(hours=1))
     assert_nothing_is_left(rating.rate(now=NOW, whole=True))
     assert [int(charge.exact_num) for charge in charges(tenant)] == [HOUR * EURO]
+    ran(project, offering, start + timedelta(minutes=30), HOUR)  # half an hour at each of them
+    rating.rate(now=NOW)
+    found = sorted(int(charge.exact_num) for charge in charges(tenant))
+    assert found == [HOUR // 2 * EURO, HOUR * EURO, HOUR // 2 * 9 * EURO]
 
 
 def test_b37_nothing_is_charged_beyond_the_end_that_is_written() -> None:

@@ -216,6 +216,7 @@ def test_operators_add_rates_and_read_where_one_is_missing(operator: Client) -> 
     ("change", "said"),
     [
         ({"rate": "odd"}, "A rate is a number such as 19 or 7.7"),
+        ({"rate": "1E+999999"}, "A rate is a number such as 19 or 7.7"),
         ({"rate": "19.001"}, "A rate is a number such as 19 or 7.7"),
         ({"rate": "9" * 13}, "A rate is a number such as 19 or 7.7"),
         ({"rate": "101"}, "A rate is from 0 to 100 per cent."),

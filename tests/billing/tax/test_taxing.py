@@ -5,6 +5,7 @@ from datetime import date, timedelta
 
 import pytest
 
+from billing.domain.parties import Party
 from billing.domain.tax import shares, tax_of
 from billing.models import Invoice, InvoiceStatus, InvoiceTax, LedgerTransfer
 from billing.services import closing, drafts, rating
@@ -147,6 +148,24 @@ def test_an_offering_goes_back_to_the_standard() -> None:
         assert rates.category_of(offering) == category
     with pytest.raises(Invalid, match="no such category"):
         rates.categorize(offering, "luxury", actor=OPERATOR, now=NOW)
+
+
+@pytest.mark.parametrize("party", [None, ATELIER])
+def test_an_offering_that_goes_to_another_category_and_back_leaves_nothing_behind(
+    party: Party | None,
+) -> None:
+    taxed("DE", 19)
+    tenant, project = customer()
+    if party:
+        told(tenant, party)
+    offering = sold(2 * EURO)
+    ran(project, offering, at("2026-10-01 00:00:00"), HOUR)
+    rating.rate_tenant(tenant, now=NOW)
+    for category in ("standard", "reduced", "standard"):
+        rates.categorize(offering, category, actor=OPERATOR, now=NOW)
+        drafts.refresh(tenant, now=NOW)
+        assert [row[0] for row in taxes(invoices(tenant)[0])] == [category]
+    assert closed(tenant).tax == (0 if party else 38)
 
 
 def test_a_draft_follows_when_its_tenant_says_who_it_is() -> None:

@@ -9,6 +9,7 @@ from billing.models import Grant, WalletPart
 from billing.services import proofs
 from billing.services.funds.holds import BudgetExceeded, Overdue
 from billing.services.ledger import books
+from billing.services.wallets import covering
 from billing.services.wallets.covering import PaymentRequired
 from broker.domain.states import EndReason, LeaseState
 from broker.models import Lease
@@ -98,6 +99,11 @@ def test_what_a_slow_stop_used_beyond_the_money_we_pay(kestrel: Home) -> None:
         runs(life, 10)
         assert fresh(lease).end_reason == EndReason.UNPAID
         assert taken(kestrel) <= 150
+        with as_tenant(kestrel.tenant.pk):  # however often somebody looks, it is given once
+            given = list(Grant.objects.values_list("pk", flat=True))
+            for _ in range(3):
+                covering.close(fresh(lease), now=life.now)
+            assert list(Grant.objects.values_list("pk", flat=True)) == given
         life.clock.at = life.clock.at.replace(month=12, day=1, hour=1)
         meter(life)
         invoice = closed(kestrel, life)
