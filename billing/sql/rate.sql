@@ -24,7 +24,19 @@ WITH news AS (
    WHERE tenant_id = ANY(%(tenants)s)
 ), stretch AS (
   SELECT begun.lease_id, begun.seq, begun.tenant_id, begun.project_id, begun.offering_id, begun.quantity,
-         begun.at AS s, ended.at AS e, ended.reason = 'preempted' AS taken, news.currency, coalesce(q.price_version_id, -own.card, 0) AS fixed
+         begun.at AS s, ended.at AS e, news.currency, coalesce(q.price_version_id, -own.card, 0) AS fixed,
+         ended.reason = 'preempted' AND begun.before = 'active' AS ends_it,
+         CASE WHEN ended.after = 'active' OR ended.reason = 'preempted' THEN (
+           SELECT extract(epoch FROM over.at - run.at)::bigint
+             FROM (SELECT t.at, t.reason FROM broker_transition t
+                    WHERE t.lease_id = begun.lease_id AND t.seq > begun.seq AND t.after <> 'active'
+                    ORDER BY t.seq LIMIT 1) over
+            CROSS JOIN (SELECT t.at FROM broker_transition t
+                         WHERE t.lease_id = begun.lease_id AND t.seq <= begun.seq
+                           AND t.after = 'active' AND t.before <> 'active'
+                         ORDER BY t.seq DESC LIMIT 1) run
+            WHERE over.reason = 'preempted'
+         ) END AS ran  -- in one go, until it was taken back
     FROM news
     JOIN broker_transition ended
       ON ended.tenant_id = news.id AND ended.xid >= news.since AND ended.before = 'active'
@@ -37,16 +49,21 @@ WITH news AS (
      AND NOT EXISTS (SELECT FROM billing_ratedcharge c WHERE c.lease_id = ended.lease_id AND c.seq = ended.prev_seq)
 ), price AS MATERIALIZED (
   SELECT id, offering_id, currency, nano_per_hour::numeric AS nano,
-         lower(valid) AS since, coalesce(upper(valid), 'infinity') AS until, 0::bigint AS fixed, 0::smallint AS part
+         lower(valid) AS since, coalesce(upper(valid), 'infinity') AS until, 0::bigint AS fixed, 0::smallint AS part,
+         free_start_s
     FROM billing_priceversion
    WHERE rate_card_id = %(card)s
    UNION ALL
-  SELECT version_id, offering_id, currency, nano_per_hour::numeric,
-         lower(valid), coalesce(upper(valid), 'infinity'), -card_id, part
-    FROM billing_tenantprice
-   WHERE card_id IS NOT NULL AND tenant_id = ANY(%(tenants)s)
+  SELECT own.version_id, own.offering_id, own.currency, own.nano_per_hour::numeric,
+         lower(own.valid), coalesce(upper(own.valid), 'infinity'), -own.card_id, own.part,
+         (SELECT v.free_start_s FROM billing_priceversion v WHERE v.id = own.version_id)
+    FROM billing_tenantprice own  -- that there is a card is said as well, so that nobody looks at plain lists
+   WHERE own.card_id IS NOT NULL AND own.card_id = ANY(ARRAY(SELECT DISTINCT -fixed FROM stretch WHERE fixed < 0))
+     AND own.tenant_id = ANY(%(tenants)s)
    UNION ALL
-  SELECT id, offering_id, currency, nano_per_hour::numeric, '-infinity', 'infinity', id, 0 FROM billing_priceversion
+  SELECT id, offering_id, currency, nano_per_hour::numeric, '-infinity', 'infinity', id, 0, free_start_s
+    FROM billing_priceversion
+   WHERE id = ANY(ARRAY(SELECT DISTINCT fixed FROM stretch WHERE fixed > 0))
 ), month AS MATERIALIZED (
   SELECT p.id, p.tenant_id, lower(p.span) AS since, upper(p.span) AS until,
          CASE WHEN p.status = 'open' THEN p.id  -- late seconds of a closed month go on the next open invoice
@@ -55,43 +72,40 @@ WITH news AS (
          END AS billed_id
     FROM billing_billingperiod p
    WHERE p.tenant_id = ANY(%(tenants)s) AND p.span && tstzrange(%(first)s, %(last)s)
+), priced AS (
+  SELECT stretch.*, price.id AS price_version_id, price.part, price.nano, price.since, price.until,
+         stretch.ran < price.free_start_s AS free
+    FROM stretch
+    JOIN price ON price.offering_id = stretch.offering_id AND price.currency = stretch.currency
+              AND price.fixed = stretch.fixed AND price.since < stretch.e AND price.until > stretch.s
+   WHERE stretch.e > stretch.s
+  OFFSET 0  -- so that prices are looked for before months: of an offering there are few
 ), piece AS (
   SELECT *, extract(epoch FROM e - s)::bigint * quantity AS unit_seconds
-    FROM (SELECT stretch.lease_id, stretch.seq, stretch.tenant_id, stretch.project_id, stretch.offering_id,
-                 stretch.quantity, price.id AS price_version_id, price.part, price.nano, month.id AS period_id, month.billed_id,
-                 greatest(stretch.s, price.since, month.since) AS s, least(stretch.e, price.until, month.until) AS e
-            FROM stretch
-            JOIN price ON stretch.e > stretch.s AND price.offering_id = stretch.offering_id AND price.currency = stretch.currency
-                      AND price.fixed = stretch.fixed AND price.since < stretch.e AND price.until > stretch.s
-            JOIN month ON month.tenant_id = stretch.tenant_id
-                      AND month.since < stretch.e AND month.until > stretch.s
-                      AND month.since < price.until AND month.until > price.since) met
+    FROM (SELECT p.lease_id, p.seq, p.tenant_id, p.project_id, p.offering_id, p.quantity, p.price_version_id, p.part,
+                 p.nano, p.free, month.id AS period_id, month.billed_id,
+                 greatest(p.s, p.since, month.since) AS s, least(p.e, p.until, month.until) AS e
+            FROM priced p
+            JOIN month ON month.tenant_id = p.tenant_id AND month.since < p.e AND month.until > p.s
+                      AND month.since < p.until AND month.until > p.since) met
    OFFSET 0  -- so that the seconds are worked out once and not again for the amount
-), taken AS MATERIALIZED (  -- from which transition on it ran, and for how long in all
-  SELECT stretch.lease_id, run.seq AS first, stretch.seq AS last, extract(epoch FROM stretch.e - run.at)::bigint AS seconds
+), given AS (  -- charged before it was taken back; of a month that is closed, a credit note gives it back
+  SELECT earlier.*
     FROM stretch
-   CROSS JOIN LATERAL (
-     SELECT t.seq, t.at FROM broker_transition t
-      WHERE t.lease_id = stretch.lease_id AND t.seq <= stretch.seq AND t.after = 'active' AND t.before <> 'active'
-      ORDER BY t.seq DESC LIMIT 1
-   ) run
-   WHERE stretch.taken
-), given AS (
-  SELECT p.lease_id, p.seq, p.price_version_id, p.period_id, p.part, p.billed_id, p.tenant_id, p.project_id, p.offering_id,
-         p.s, p.e, p.unit_seconds, p.unit_seconds * p.nano AS exact_num
-    FROM taken
-    JOIN piece p ON p.lease_id = taken.lease_id AND p.seq BETWEEN taken.first AND taken.last
-    JOIN billing_priceversion v ON v.id = p.price_version_id AND v.free_start_s > taken.seconds
-   UNION ALL  -- what was charged before; of a month that is closed, a credit note gives it back
-  SELECT c.lease_id, c.seq, c.price_version_id, c.period_id, c.part, c.billed_period_id, c.tenant_id, c.project_id,
-         c.offering_id, c.s, c.e, c.unit_seconds, c.exact_num
-    FROM taken
-    JOIN billing_ratedcharge c ON c.lease_id = taken.lease_id AND c.seq BETWEEN taken.first AND taken.last
-                              AND c.kind = 'usage'
-                              AND NOT EXISTS (SELECT FROM billing_ratedcharge a
-                                               WHERE a.lease_id = c.lease_id AND a.seq = c.seq AND a.kind = 'adjust')
-    JOIN billing_billingperiod m ON m.id = c.billed_period_id AND m.status = 'open'
-    JOIN billing_priceversion v ON v.id = c.price_version_id AND v.free_start_s > taken.seconds
+   CROSS JOIN LATERAL (  -- few, and each found by its key
+     SELECT c.*
+       FROM billing_ratedcharge c
+       JOIN billing_billingperiod m ON m.id = c.billed_period_id AND m.status = 'open'
+       JOIN billing_priceversion v ON v.id = c.price_version_id AND v.free_start_s > stretch.ran
+      WHERE c.lease_id = stretch.lease_id AND c.seq < stretch.seq AND c.kind = 'usage'
+        AND c.seq >= (SELECT max(t.seq) FROM broker_transition t
+                       WHERE t.lease_id = stretch.lease_id AND t.seq < stretch.seq
+                         AND t.after = 'active' AND t.before <> 'active')
+        AND NOT EXISTS (SELECT FROM billing_ratedcharge a
+                         WHERE a.lease_id = c.lease_id AND a.seq = c.seq AND a.kind = 'adjust')
+     OFFSET 0
+   ) earlier
+   WHERE stretch.ends_it
 ), written AS (
   INSERT INTO billing_ratedcharge
          (lease_id, seq, price_version_id, period_id, meter, part, billed_period_id, tenant_id, project_id, offering_id,
@@ -101,6 +115,11 @@ WITH news AS (
     FROM piece
    UNION ALL
   SELECT lease_id, seq, price_version_id, period_id, 'slice_seconds', part, billed_id, tenant_id, project_id, offering_id,
+         s, e, -unit_seconds, -unit_seconds * nano, %(run)s, 'adjust'
+    FROM piece
+   WHERE free
+   UNION ALL
+  SELECT lease_id, seq, price_version_id, period_id, meter, part, billed_period_id, tenant_id, project_id, offering_id,
          s, e, -unit_seconds, -exact_num, %(run)s, 'adjust'
     FROM given
   RETURNING unit_seconds
