@@ -39,6 +39,7 @@ def wallet(scope: Scope, *, now: Any) -> list[dict[str, Any]]:
             "sub": lasts(hours),
             "kind": "bad" if hours is not None and hours < SHORT else "",
             "href": reverse("wallet"),
+            "phone": False,  # where it would push the others out
         }
     ]
 
