@@ -20,6 +20,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "api/v1/leases/<str:pk>/extend": {"more_s": 60},
     "api/v1/members/<str:pk>": {"role": "member"},
     "api/v1/service-accounts/<str:pk>": {"role": "admin"},
+    "api/v1/billing-details": {"name": "Delta", "street": "Weg 1", "city": "Berlin", "country": "DE"},
     "api/v1/topups": {"amount": "10.00"},
     "api/v1/topup-rule": {"threshold": "10.00", "amount": "50.00"},
 }

@@ -8,7 +8,7 @@ from stripe import APIConnectionError, HTTPClient
 
 from ports import web
 
-CALL_S = 6.0  # a charge is at most five calls, and has to answer within half a minute
+CALL_S = 6  # a charge is at most five calls, and has to answer within half a minute
 
 
 class Wire(HTTPClient):
