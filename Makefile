@@ -1,6 +1,6 @@
 # gpubroker's one menu. `make help` prints it.
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench replay replay-beside controlplane demo-kubernetes lock clean env env-dev
+.PHONY: help run test check bench mutants replay replay-beside controlplane demo-kubernetes lock clean env env-dev
 PYTHON ?= python3
 VENV ?= .venv
 PORT ?= 8000
@@ -28,6 +28,9 @@ check: env-dev  ## Format, lint, types, import contract, migrations, deployment 
 
 bench: env-dev  ## Print one JSON line per figure; fails when a goal is missed (ONLY=<area>)
 	@exec $(VENV)/bin/python -m deploy.bench $(ONLY) $(SIZE)
+
+mutants: env-dev  ## Plant each known mistake in a copy and see its test find it (ONLY="B12 B21" for some)
+	@exec $(VENV)/bin/python -m tests.mutants $(ONLY)
 
 replay: env  ## Replay the openb trace through the real services; writes build/replay.json and .html
 	@exec $(VENV)/bin/python -m deploy.embedded.scratch python manage.py replay openb $(ARGS)
