@@ -41,9 +41,9 @@ class PriceWanted(Strict):
 
 
 class EndWanted(Strict):
-    """When a tenant's own price ends; left out: at once."""
+    """When a tenant's own price ends; null: at once."""
 
-    at = serializers.DateTimeField(allow_null=True, default=None)
+    at = serializers.DateTimeField(allow_null=True)
 
 
 class EffectOut(serializers.Serializer[Any]):

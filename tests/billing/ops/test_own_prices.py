@@ -114,7 +114,8 @@ def test_the_same_over_the_api(life: Life, kestrel: Home, operator: Client) -> N
     mine = operator.get("/api/v1/ops/price-versions", {"tenant": kestrel.tenant.pk}).json()["items"]
     assert [each["id"] for each in mine] == [first["id"]]
     end = f"/api/v1/ops/price-versions/{first['id']}/end"
-    assert operator.put(end, {}, "application/json").status_code == 400, "it has not begun yet"
+    assert operator.put(end, {}, "application/json").json()["errors"][0]["field"] == "at"
+    assert operator.put(end, {"at": None}, "application/json").status_code == 400, "it has not begun yet"
     done = operator.put(end, {"at": "2027-01-01T00:00:00Z"}, "application/json")
     assert done.json()["until"] == "2027-01-01T00:00:00Z"
 
