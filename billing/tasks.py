@@ -3,6 +3,7 @@
 import structlog
 
 from billing.services import closing, metering
+from billing.services.dunning import reminding, standing
 from billing.services.grants import ending
 from billing.services.ledger import catching_up, sealing
 from billing.services.payments import collecting, opening
@@ -56,6 +57,14 @@ def collect_due() -> None:
         doorbell.send(*hint)
     for event_id in inbox.due(now=now):
         doorbell.send("billing.stripe_event", event_id, "")
+
+
+@answering("billing.remind")
+def remind() -> None:
+    """Go after what is overdue, and let those stand well who have paid."""
+    now = clock.now()
+    standing.lift(now=now)
+    reminding.remind_due(now=now)
 
 
 @answering("billing.top_up")

@@ -180,6 +180,11 @@ class Operator(BaseSettings):
     payment_term_days: int = Field(
         default=14, ge=0, le=365, description="Within how many days an invoice should be paid."
     )
+    dunning: tuple[str, ...] = Field(
+        default=("3:remind", "10:remind", "17:suspend", "30:end"),
+        description="What happens so many days after an invoice should have been paid: `remind` writes, `suspend` lets"
+        " nothing new begin, `end` ends what runs. Empty: nothing.",
+    )
     paper_fonts: str = Field(
         default="",
         description="A folder of fonts (TTF, OTF) for names on invoices in scripts beyond Latin, Greek, Cyrillic,"

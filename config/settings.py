@@ -289,6 +289,7 @@ CELERY_BEAT_SCHEDULE = {
     "collect-due": {"task": "billing.collect_due", "schedule": 30.0, "options": {"expires": 30}},
     "reconcile-stripe": {"task": "billing.reconcile_stripe", "schedule": 600.0, "options": {"expires": 600}},
     "keep-ledger": {"task": "billing.keep_ledger", "schedule": 600.0, "options": {"expires": 600}},
+    "remind": {"task": "billing.remind", "schedule": 600.0, "options": {"expires": 600}},
     "close-due": {"task": "billing.close_due", "schedule": 600.0, "options": {"expires": 600}},
 }
 
@@ -325,5 +326,6 @@ SUPPLIER = {
     "email": operator.supplier_email,
 }
 PAYMENT_TERM_DAYS = operator.payment_term_days
+DUNNING = operator.dunning
 PAPER_FONTS = operator.paper_fonts
 DATA_DIR = operator.data_dir

@@ -18,7 +18,7 @@ from billing.api.details import PartyOut
 from billing.api.payments import PaymentOut
 from billing.domain.explain import fraction
 from billing.domain.tax import Treatment, per_cent
-from billing.models import Invoice, InvoiceLine, InvoiceStatus, InvoiceTax
+from billing.models import DunningStep, Invoice, InvoiceLine, InvoiceStatus, InvoiceTax
 from billing.services.explain import Explained, LeaseUse, explain
 from billing.services.exports import sheets
 from billing.services.papers import keeping
@@ -55,6 +55,20 @@ class TaxOut(serializers.ModelSerializer[InvoiceTax]):
         return money(tax.tax, tax.invoice.currency)
 
 
+class ReminderOut(serializers.ModelSerializer[DunningStep]):
+    """What was done because it was not paid in time: `remind`, `suspend` or `end`."""
+
+    due = serializers.SerializerMethodField(help_text="What was still to be paid then.")
+
+    class Meta:
+        model = DunningStep
+        fields = ("action", "due", "done_at")
+
+    @extend_schema(responses=MoneyOut)
+    def get_due(self, step: DunningStep) -> dict[str, str]:
+        return money(step.minor, step.invoice.currency)
+
+
 class InvoiceOut(serializers.ModelSerializer[Invoice]):
     """A month. A draft changes every half minute; a final invoice never, but what of it is settled and due."""
 
@@ -67,6 +81,7 @@ class InvoiceOut(serializers.ModelSerializer[Invoice]):
     tax = serializers.SerializerMethodField()
     total = serializers.SerializerMethodField()
     taxes = TaxOut(many=True)
+    reminders = ReminderOut(many=True)
     treatment = serializers.ChoiceField(choices=[each.value for each in Treatment], allow_blank=True)
     customer = PartyOut(allow_null=True, help_text="Who it is made out to, once it is final.")
     supplier = PartyOut(allow_null=True)
@@ -95,6 +110,7 @@ class InvoiceOut(serializers.ModelSerializer[Invoice]):
             "settled",
             "due",
             "due_at",
+            "reminders",
             "refreshed_at",
             "finalized_at",
             "paid_at",
@@ -125,8 +141,11 @@ class InvoiceOut(serializers.ModelSerializer[Invoice]):
 
 
 def with_taxes(invoices: QuerySet[Invoice]) -> QuerySet[Invoice]:
-    """Have each invoice's taxes at hand, by category; one query more."""
-    return invoices.prefetch_related(Prefetch("taxes", InvoiceTax.objects.order_by("category")))
+    """Have each invoice's taxes and reminders at hand; two queries more."""
+    return invoices.prefetch_related(
+        Prefetch("taxes", InvoiceTax.objects.order_by("category")),
+        Prefetch("reminders", DunningStep.objects.order_by("n")),
+    )
 
 
 class LineOut(serializers.ModelSerializer[InvoiceLine]):

@@ -2,6 +2,7 @@ from billing.models.budgets import Budget, BudgetMonth, Hold, HoldPart
 from billing.models.charges import BillingRun, RatedCharge, RatingMark
 from billing.models.credits import BalanceDraw, CreditNote, CreditNoteLine
 from billing.models.details import BillingDetails
+from billing.models.dunning import DunningStep
 from billing.models.grants import Grant, GrantDraw, GrantLapse, GrantReturn, GrantSource
 from billing.models.invoices import Invoice, InvoiceLine, InvoiceSeries, InvoiceStatus
 from billing.models.ledger import AccountBalance, LedgerAccount, LedgerSeal, LedgerTransfer, TransferKind
@@ -45,6 +46,7 @@ __all__ = [
     "CommandState",
     "CreditNote",
     "CreditNoteLine",
+    "DunningStep",
     "EventState",
     "Grant",
     "GrantDraw",

@@ -17,6 +17,7 @@ from billing.domain.stripe_events import GATEWAY
 from billing.models import (
     BalanceDraw,
     CreditNote,
+    DunningStep,
     Grant,
     GrantDraw,
     Invoice,
@@ -239,7 +240,14 @@ def history(
     closed = invoice.period.closed_at or invoice.finalized_at
     settled = "nothing was left to be paid" if invoice.settled else "nothing was due"
     nothing = [("paid", f"Paid: {settled}", invoice.paid_at)] if invoice.paid_at and not money.payment else []
-    since = [*nothing, *(attempt(each) for each in money.attempts), *(credited(note) for note in notes)]
+    done = DunningStep.objects.filter(invoice=invoice).order_by("n") if invoice.due_at else ()
+    steps = [reminded(step, invoice) for step in done]
+    since = [
+        *nothing,
+        *steps,
+        *(attempt(each) for each in money.attempts),
+        *(credited(note) for note in notes),
+    ]
     return [
         *sorted(since, key=lambda entry: entry[2], reverse=True),
         *(
@@ -254,6 +262,17 @@ def history(
         ("finalized", f"Finalized as {invoice}; it never changes again", invoice.finalized_at),
         ("closing", "Month closed: every second of it is charged", closed),
     ]
+
+
+def reminded(step: DunningStep, invoice: Invoice) -> tuple[str, str, datetime]:
+    """Say what was done because it was not paid in time."""
+    words = {
+        "remind": "a reminder was written",
+        "suspend": "until it is paid nothing new begins",
+        "end": "what ran was ended",
+    }
+    due = Money(step.minor, invoice.currency)
+    return "failed", f"Overdue, {due}: {words[step.action]}", step.done_at
 
 
 def credited(note: CreditNote) -> tuple[str, str, datetime]:

@@ -203,6 +203,7 @@ PARTICULAR: dict[str, dict[str, Any]] = {
     },
     "billing.CreditNoteLine": {"credit_note_id": a_credit_note, "line_id": the_line_of_it},
     "billing.InvoiceTax": {"rate_bp": 1900},
+    "billing.DunningStep": {"action": "remind"},
     "billing.Grant": {"idem": lambda _, number: f"{number} {next(_names)}"},
     "billing.GrantDraw": {
         "grant_id": a_grant,

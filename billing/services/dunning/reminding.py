@@ -1,0 +1,110 @@
+"""Going after what is overdue: the next step of each invoice, once its day has come and never before its payment is
+known to have failed.
+"""
+
+from datetime import datetime
+
+import structlog
+from django.db import DatabaseError, transaction
+from django.db.models import F
+
+from billing.domain.dunning import Action, Step, next_at
+from billing.domain.money import Money
+from billing.models import DunningStep, Invoice, InvoiceStatus
+from billing.models.payments import UNSETTLED
+from billing.services.dunning import letters, plan, standing
+from broker.domain.states import EndReason
+from broker.models import Lease
+from broker.services.leases import ending
+from broker.services.leases.ending import AlreadyOver
+from tenants.models import Tenant
+from tenants.services import audit
+from tenants.services.actors import Actor
+from tenants.services.walls import as_sweep, as_tenant
+
+log = structlog.get_logger(__name__)
+BILLING = Actor("system", "", "billing")
+
+
+def remind_due(*, now: datetime) -> int:
+    """Take the next step of every invoice whose day has come; return how many. Repeating it takes none twice."""
+    steps = plan.steps()
+    if not steps:
+        return 0
+    with as_sweep():
+        late = Invoice.objects.filter(
+            status=InvoiceStatus.FINALIZED, total__gt=F("settled"), due_at__lte=now - steps[0].after
+        )
+        found = list(late.order_by("due_at", "pk").values_list("pk", "tenant_id"))
+    taken = 0
+    for invoice_id, tenant_id in found:
+        try:
+            taken += _step(invoice_id, tenant_id, steps, now)
+        except DatabaseError as error:
+            log.error(
+                "an overdue invoice could not be gone after", invoice=invoice_id, why=str(error).strip()
+            )
+    return taken
+
+
+def _step(invoice_id: str, tenant_id: str, steps: tuple[Step, ...], now: datetime) -> bool:
+    """Take one step of an invoice where it is due. What runs is ended first, lease by lease, and then it is noted."""
+    with as_tenant(tenant_id):
+        tenant = Tenant.objects.get(pk=tenant_id)
+        if (step := _due(invoice_id, steps, now)) is None:
+            return False
+        if step.action is Action.END:
+            _end_all(tenant, now)
+        with transaction.atomic():
+            # The invoice first, as whoever pays it does.
+            invoice = (
+                Invoice.objects.select_for_update(no_key=True).select_related("period").get(pk=invoice_id)
+            )
+            if _due(invoice_id, steps, now) != step:
+                return False  # paid meanwhile, or another worker was faster
+            _note(invoice, tenant, step, now)
+        return True
+
+
+def _due(invoice_id: str, steps: tuple[Step, ...], now: datetime) -> Step | None:
+    """Return the step that is due on an invoice now; none while a payment of it is under way."""
+    invoice = Invoice.objects.get(pk=invoice_id)
+    if invoice.due <= 0 or invoice.due_at is None or invoice.payments.filter(status__in=UNSETTLED).exists():
+        return None
+    done = list(DunningStep.objects.filter(invoice=invoice).order_by("n").values_list("done_at", flat=True))
+    at = next_at(steps, due=invoice.due_at, done=done)
+    return steps[len(done)] if at is not None and at <= now else None
+
+
+def _note(invoice: Invoice, tenant: Tenant, step: Step, now: datetime) -> None:
+    DunningStep.objects.create(
+        tenant=tenant,
+        invoice=invoice,
+        n=DunningStep.objects.filter(invoice=invoice).count(),
+        action=step.action.value,
+        minor=invoice.due,
+        done_at=now,
+    )
+    standing.worsen(tenant, step.action, invoice, now=now)
+    letters.write(tenant, invoice, step.action)
+    audit.record(
+        "invoice.remind",
+        actor=BILLING,
+        now=now,
+        tenant_id=tenant.pk,
+        subject_id=invoice.pk,
+        subject_label=str(invoice),
+        step=step.action.value,
+        due=str(Money(invoice.due, invoice.currency)),
+    )
+
+
+def _end_all(tenant: Tenant, now: datetime) -> None:
+    """End everything of a tenant that lives; each in a transaction of its own."""
+    for pk in Lease.objects.live().filter(tenant=tenant).order_by("pk").values_list("pk", flat=True):
+        with transaction.atomic():
+            lease = Lease.objects.select_for_update(of=("self",)).select_related("offering").get(pk=pk)
+            try:
+                ending.release(lease, reason=EndReason.UNPAID, now=now, actor=BILLING)
+            except AlreadyOver:
+                continue

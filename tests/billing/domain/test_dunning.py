@@ -1,0 +1,53 @@
+"""Steps after a day that was missed: read from settings, never sooner than they say, and never two at once."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from billing.domain.dunning import Action, Step, next_at, schedule
+
+DUE = datetime(2026, 11, 15, tzinfo=UTC)
+DAY = timedelta(days=1)
+STEPS = schedule(["3:remind", "10:remind", "17:suspend", "30:end"])
+
+
+def test_steps_are_read_in_their_order() -> None:
+    assert STEPS[2] == Step(17 * DAY, Action.SUSPEND)
+    assert schedule([]) == ()
+
+
+@pytest.mark.parametrize(
+    ("written", "why"),
+    [
+        (["3"], "'3' is no step"),
+        (["3:shout"], "write days and remind, suspend, end"),
+        (["-3:remind"], "is no step"),
+        (["10:remind", "3:remind"], "not in the order of their days"),
+        (["3:remind", "3:suspend"], "each on a day of its own"),
+    ],
+)
+def test_what_is_no_step_is_told(written: list[str], why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        schedule(written)
+
+
+def test_whoever_is_reminded_late_has_as_many_days_as_whoever_was_reminded_in_time() -> None:
+    assert next_at(STEPS, due=DUE, done=[]) == DUE + 3 * DAY
+    assert next_at(STEPS, due=DUE, done=[DUE + 3 * DAY]) == DUE + 10 * DAY
+    assert next_at(STEPS, due=DUE, done=[DUE + 20 * DAY]) == DUE + 27 * DAY
+    assert next_at(STEPS, due=DUE, done=[DUE] * 4) is None
+
+
+@given(some.lists(some.integers(0, 400), min_size=1, max_size=60))
+def test_looks_at_any_moments_take_each_step_once_and_leave_the_days_between_them(days: list[int]) -> None:
+    done: list[datetime] = []
+    for day in sorted(days):
+        now = DUE + day * DAY
+        at = next_at(STEPS, due=DUE, done=done)
+        if at is not None and at <= now:
+            done.append(now)
+    for n, moment in enumerate(done):
+        assert moment >= DUE + STEPS[n].after
+        assert n == 0 or moment - done[n - 1] >= STEPS[n].after - STEPS[n - 1].after
