@@ -29,29 +29,29 @@ def lapse_due(*, now: datetime) -> int:
     )
     with as_sweep():
         over = Grant.objects.filter(~Exists(unfinished), lapse=None, expires_at__lte=now)
-        due = list(over.order_by("expires_at").values_list("pk", "tenant_id")[:BATCH])
+        due = list(over.order_by("expires_at").values_list("pk", "tenant_id", "expires_at")[:BATCH])
     ended = 0
-    for grant_id, tenant_id in due:
+    for grant_id, tenant_id, ends in due:
         try:
             with as_tenant(tenant_id):
-                ended += _lapse(grant_id, Tenant.objects.get(pk=tenant_id), now)
+                ended += _lapse(grant_id, Tenant.objects.get(pk=tenant_id), ends or now, now)
         except DatabaseError as error:
             log.error("a grant could not be ended", grant=grant_id, why=str(error).strip())
     return ended
 
 
 @transaction.atomic
-def _lapse(grant_id: str, tenant: Tenant, now: datetime) -> bool:
-    purse.alone(tenant.pk)
-    grant = Grant.objects.filter(pk=grant_id, lapse=None).first()
-    if grant is None or grant.expires_at is None:
-        return False  # another worker was faster
-    last = grant.expires_at - JUST_BEFORE
+def _lapse(grant_id: str, tenant: Tenant, ends: datetime, now: datetime) -> bool:
+    last = ends - JUST_BEFORE
     if not BillingPeriod.objects.filter(tenant=tenant, span__contains=last).exclude(status=OPEN).exists():
         periods.ensure(
             tenant, since=last, until=last
         )  # nothing of it is charged, perhaps not yet: it is closed first
         return False
+    purse.alone(tenant.pk)  # after the months, as whoever closes one
+    grant = Grant.objects.filter(pk=grant_id, lapse=None).first()
+    if grant is None:
+        return False  # another worker was faster
     GrantLapse.objects.create(
         tenant=tenant, grant=grant, minor=purse.left(tenant.pk, [grant.pk]).get(grant.pk, 0), at=now
     )

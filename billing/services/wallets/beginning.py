@@ -24,8 +24,14 @@ LINE = Concat("project_id", Cast("price_version_id", CharField()))  # an offerin
 def count(tenant: Tenant, *, now: datetime) -> None:
     """Take what was used and is not invoiced, whether there is money for it or not; nobody takes any meanwhile.
 
-    What runs is covered from the next look on, or ended.
+    What runs is covered from the next look on, or ended. A month that is being closed is waited for: what it charged is
+    on its invoice then.
     """
+    list(
+        BillingPeriod.objects.select_for_update(no_key=True)
+        .filter(tenant=tenant, status=OPEN)
+        .order_by("span")
+    )
     clear(tenant)
     month = periods.current(tenant, now=now)
     lately = Q(ended_at=None) | Q(ended_at__gte=month.span.lower)
@@ -43,7 +49,8 @@ def count(tenant: Tenant, *, now: datetime) -> None:
 
 
 def clear(tenant: Tenant) -> None:
-    """Set free all that leases of a tenant have of its wallet."""
+    """Set free all that leases of a tenant have of its wallet; the wallet first, as whoever closes a month locks it."""
+    list(Wallet.objects.select_for_update(no_key=True).filter(tenant=tenant))
     WalletPart.objects.filter(tenant=tenant).delete()
 
 
@@ -53,7 +60,7 @@ def _may_cost(lease: Lease, use: Use) -> bool:
 
 def _write(wallet: Wallet, others: set[str], now: datetime) -> None:
     """Write what leases that cost nothing any more were charged in each open month, as a part of none of them."""
-    rate_bp = rate_of(standings.standing(wallet.tenant), on=now)
+    rate_bp = rate_of(wallet.tenant, standings.standing(wallet.tenant), on=now)
     open_ = BillingPeriod.objects.filter(tenant=wallet.tenant, status=OPEN).values_list("pk", flat=True)
     charges = RatedCharge.objects.filter(billed_period_id__in=list(open_)).exclude(lease_id__in=others)
     sums: Mapping[int, tuple[int, int]] = {

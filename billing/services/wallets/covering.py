@@ -69,7 +69,10 @@ def begin(lease: Lease, *, now: datetime) -> None:
 
 def drop(lease: Lease) -> None:
     """Set free all that a lease has of a wallet: its tenant pays by invoice."""
-    WalletPart.objects.filter(hold__lease=lease).delete()
+    parts = WalletPart.objects.filter(hold__lease=lease)
+    if parts.exists():
+        money.locked(lease.project.tenant)  # the wallet first, as whoever closes a month locks it
+        parts.delete()
     Hold.objects.filter(lease=lease).update(covers_until=None)
 
 
@@ -94,7 +97,7 @@ def _set(
     What was used is looked at once more behind the wallet's lock: an invoice that became final meanwhile has it.
     """
     tenant = lease.project.tenant
-    rate_bp = rate_of(standings.standing(tenant), on=now)
+    rate_bp = rate_of(tenant, standings.standing(tenant), on=now)
     hold, _ = Hold.objects.get_or_create(
         lease_id=lease.pk,
         defaults={"tenant": tenant, "currency": tenant.currency, "opened_at": now, "looked_at": now},

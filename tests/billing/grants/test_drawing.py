@@ -229,7 +229,8 @@ def test_of_two_workers_one_ends_a_grant() -> None:
     lapse(NOW)
     closing.close_due(now=NOW)
     with as_tenant(tenant.pk):
-        assert [ending._lapse(grant.pk, tenant, NOW) for _ in range(2)] == [True, False]
+        ends = at("2026-10-20 00:00:00")
+        assert [ending._lapse(grant.pk, tenant, ends, NOW) for _ in range(2)] == [True, False]
 
 
 def test_the_same_grant_twice_is_given_once() -> None:
