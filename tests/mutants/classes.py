@@ -105,7 +105,11 @@ CLASSES = (
              Mutant("billing/services/wallets/covering.py",
                     "        WalletPart.objects.filter(period=month).delete()\n",
                     "        pass\n")),
-    BugClass("B18", "a top-up every five minutes", "lago 1962"),
+    BugClass("B18", "a top-up every five minutes", "lago 1962",
+             f"{T}/topups/test_topping_up.py"
+             "::test_b18_below_its_threshold_a_wallet_is_topped_up_by_itself_once",
+             Mutant("billing/services/topups/by_itself.py", "actor=BILLING, now=now, window=window)",
+                    "actor=BILLING, now=now, window=None)")),
     BugClass("B19", "a credit note is a cent more than its invoice", "lago 2643, 4411",
              f"{T}/domain/test_crediting.py::test_b19_any_parts_in_any_order_give_back_exactly_all_of_it",
              Mutant("billing/domain/crediting.py", "return max(self.minor - self.credited, 0)",
