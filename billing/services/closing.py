@@ -9,13 +9,14 @@ from django.db import DatabaseError, connection
 from billing.models import BalanceDraw, BillingPeriod, Invoice, InvoiceStatus
 from billing.models.periods import CLOSED, OPEN
 from billing.services import drafts, numbering, periods, rating
+from billing.services.funds import before_closing
 from billing.services.grants import drawing
 from billing.services.ledger import books, posting
 from billing.services.rating import Gap, PriceGap
 from billing.services.statements import statement
 from billing.services.tax import rates, standings
 from billing.services.tax.rates import TaxGap
-from billing.services.wallets import covering
+from billing.services.wallets import covering, money
 from broker.domain.states import LeaseState
 from broker.models import Lease, StaleLease
 from broker.services.leases import ticks
@@ -89,6 +90,7 @@ def close_due(*, now: datetime, most: int | None = None) -> Closed:
         if tenant_id in held:
             continue
         try:
+            _count(tenant_id, label, now)
             with as_tenant(tenant_id):
                 close_period(Tenant.objects.get(pk=tenant_id), label, now=now)
         except PriceGap as gap:
@@ -101,6 +103,22 @@ def close_due(*, now: datetime, most: int | None = None) -> Closed:
         else:
             closed += 1
     return Closed(closed, tuple(gaps), tuple(waits))
+
+
+def _count(tenant_id: str, label: str, now: datetime) -> None:
+    """Charge all of a month, and let whoever pays beforehand pay no more of it than there was money for.
+
+    In transactions of their own, for the invoice is one of what they wrote.
+    """
+    with as_tenant(tenant_id):
+        if not money.is_prepaid(tenant_id):
+            return
+        tenant = Tenant.objects.get(pk=tenant_id)
+        month = BillingPeriod.objects.get(tenant=tenant, label=label)
+        _tick(tenant, month.span.upper)
+        rating.rate_tenant(tenant, now=now)
+    with as_tenant(tenant_id):
+        before_closing.settle(tenant, month, now=now)
 
 
 def _check_over(month: BillingPeriod, now: datetime) -> None:

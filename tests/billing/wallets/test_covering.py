@@ -5,14 +5,15 @@ from typing import Any
 
 import pytest
 
-from billing.models import Grant, WalletPart
-from billing.services import proofs
+from billing.models import Grant, Invoice, WalletPart
+from billing.services import closing, proofs
 from billing.services.funds.holds import BudgetExceeded, Overdue
 from billing.services.ledger import books
 from billing.services.wallets import covering
 from billing.services.wallets.covering import PaymentRequired
 from broker.domain.states import EndReason, LeaseState
 from broker.models import Lease
+from broker.services import reconcile
 from broker.services.leases import growing
 from tenants.services.walls import as_staff, as_tenant
 from tests.billing.budgets.purses import budget, meter, stands
@@ -117,6 +118,42 @@ def test_what_a_slow_stop_used_beyond_the_money_we_pay(kestrel: Home) -> None:
         with as_staff():
             assert books.reckoned()[1] == ()
             assert [proof.name for proof in proofs.check(now=life.now) if not proof.holds] == []
+
+
+def test_what_ran_on_over_the_end_of_a_month_is_ours_before_its_invoice_is_made(kestrel: Home) -> None:
+    with alive() as life:
+        life.clock.at = life.clock.at.replace(day=30, hour=20, minute=0)
+        prepaid(kestrel)
+        credit(kestrel, 300)
+        lease = life.lease(kestrel, offering(), max_duration_s=9 * HOUR)
+        done = life.lease(kestrel, offering(), LeaseState.RELEASED, max_duration_s=9 * HOUR)
+        life.run(5 * HOUR)  # nobody looked until an hour after the end of the month
+        reconcile.look_at_active(now=life.now)
+        assert closing.close_due(now=life.now).months == 1
+        with as_tenant(kestrel.tenant.pk):
+            invoice = Invoice.objects.get(period__label="2026-11")
+            assert invoice.total >= 400
+            assert invoice.to_pay == 0
+            assert sum(each.minor for each in Grant.objects.exclude(minor=300)) >= invoice.total - 300
+        assert fresh(lease).end_reason == EndReason.UNPAID
+        assert fresh(done).state == LeaseState.RELEASED
+        with as_staff():
+            assert books.reckoned()[1] == ()
+            assert [proof.name for proof in proofs.check(now=life.now) if not proof.holds] == []
+
+
+def test_what_has_money_for_another_hour_goes_on_over_the_end_of_a_month(kestrel: Home) -> None:
+    with alive() as life:
+        life.clock.at = life.clock.at.replace(day=30, hour=23, minute=30)
+        prepaid(kestrel)
+        credit(kestrel, 900)
+        lease = life.lease(kestrel, offering(), max_duration_s=9 * HOUR)
+        life.run(HOUR)
+        reconcile.look_at_active(now=life.now)
+        assert closing.close_due(now=life.now).months == 1
+        assert fresh(lease).state == LeaseState.ACTIVE
+        with as_tenant(kestrel.tenant.pk):
+            assert not Grant.objects.exclude(minor=900).exists()
 
 
 def test_a_slow_look_takes_what_there_is_money_for(kestrel: Home) -> None:

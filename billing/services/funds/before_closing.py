@@ -1,0 +1,43 @@
+"""Before a month of a tenant that pays beforehand is closed: what was used in it without money is ours to pay.
+
+Looks are made each five minutes; where they were not, a lease may have run on across the end of its month, and its
+invoice would ask for what nobody set aside.
+"""
+
+from datetime import datetime
+
+from django.db import transaction
+
+from billing.models import BillingPeriod, RatedCharge
+from billing.services.wallets import covering
+from billing.services.wallets.covering import PaymentRequired
+from broker.domain.states import EndReason, LeaseState
+from broker.models import Lease
+from broker.services.leases import ending
+from tenants.models import Tenant
+from tenants.services.quotas import hold_off_new
+
+
+def settle(tenant: Tenant, month: BillingPeriod, *, now: datetime) -> None:
+    """Bring up what every lease that the month charges has of the wallet; each in a transaction of its own.
+
+    Everything of the month is charged already. What runs and has no money for the next minutes is ended.
+    """
+    charged = RatedCharge.objects.filter(tenant_id=tenant.pk, billed_period_id=month.pk)
+    for lease_id in sorted(set(charged.values_list("lease_id", flat=True))):
+        with transaction.atomic():
+            _settle(lease_id, tenant, now)
+
+
+def _settle(lease_id: str, tenant: Tenant, now: datetime) -> None:
+    hold_off_new(tenant.pk)
+    rows = Lease.objects.select_for_update(of=("self",)).select_related("project__tenant", "offering")
+    lease = rows.get(pk=lease_id)
+    if lease.state == LeaseState.ACTIVE:
+        try:
+            with transaction.atomic():
+                covering.extend(lease, now=now)
+            return
+        except PaymentRequired:
+            ending.release(lease, reason=EndReason.UNPAID, now=now)
+    covering.close(lease, now=now)
