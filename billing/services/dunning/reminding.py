@@ -16,7 +16,6 @@ from billing.services.dunning import letters, plan, standing
 from broker.domain.states import EndReason
 from broker.models import Lease
 from broker.services.leases import ending
-from broker.services.leases.ending import AlreadyOver
 from tenants.models import Tenant
 from tenants.services import audit
 from tenants.services.actors import Actor
@@ -48,7 +47,7 @@ def remind_due(*, now: datetime) -> int:
 
 
 def _step(invoice_id: str, tenant_id: str, steps: tuple[Step, ...], now: datetime) -> bool:
-    """Take one step of an invoice where it is due. What runs is ended first, lease by lease, and then it is noted."""
+    """Take one step of an invoice where it is due. What runs is ended first, and then it is noted."""
     with as_tenant(tenant_id):
         tenant = Tenant.objects.get(pk=tenant_id)
         if (step := _due(invoice_id, steps, now)) is None:
@@ -100,11 +99,8 @@ def _note(invoice: Invoice, tenant: Tenant, step: Step, now: datetime) -> None:
 
 
 def _end_all(tenant: Tenant, now: datetime) -> None:
-    """End everything of a tenant that lives; each in a transaction of its own."""
-    for pk in Lease.objects.live().filter(tenant=tenant).order_by("pk").values_list("pk", flat=True):
-        with transaction.atomic():
-            lease = Lease.objects.select_for_update(of=("self",)).select_related("offering").get(pk=pk)
-            try:
-                ending.release(lease, reason=EndReason.UNPAID, now=now, actor=BILLING)
-            except AlreadyOver:
-                continue
+    """End everything of a tenant that lives."""
+    with transaction.atomic():
+        rows = Lease.objects.live().select_for_update(of=("self",)).select_related("offering")
+        for lease in rows.filter(tenant=tenant).order_by("pk"):
+            ending.release(lease, reason=EndReason.UNPAID, now=now, actor=BILLING)

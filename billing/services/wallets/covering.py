@@ -69,10 +69,7 @@ def begin(lease: Lease, *, now: datetime) -> None:
 
 def drop(lease: Lease) -> None:
     """Set free all that a lease has of a wallet: its tenant pays by invoice."""
-    parts = WalletPart.objects.filter(hold__lease=lease)
-    if parts.exists():
-        money.locked(lease.project.tenant)  # the wallet first, as whoever closes a month locks it
-        parts.delete()
+    WalletPart.objects.filter(hold__lease=lease).delete()
     Hold.objects.filter(lease=lease).update(covers_until=None)
 
 

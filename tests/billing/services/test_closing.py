@@ -372,3 +372,12 @@ def test_what_is_active_is_not_ended_by_a_close() -> None:
     closing.close_due(now=at("2026-11-01 00:05:00"))
     with as_tenant(tenant.pk):
         assert Lease.objects.get(pk=lease.pk).state == LeaseState.ACTIVE
+
+
+def test_a_run_that_somebody_waits_for_closes_no_more_than_so_many() -> None:
+    offering = sold()
+    for _ in range(3):
+        ran(customer()[1], offering, at("2026-10-05 00:00:00"), HOUR)
+    now = at("2026-11-01 00:05:00")
+    rating.rate(now=now)
+    assert [closing.close_due(now=now, most=2).months for _ in range(3)] == [2, 1, 0]

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from billing.models import Grant, Invoice, WalletPart
-from billing.services import closing, proofs
+from billing.services import closing, periods, proofs
 from billing.services.funds.holds import BudgetExceeded, Overdue
 from billing.services.ledger import books
 from billing.services.wallets import covering
@@ -126,7 +126,9 @@ def test_what_ran_on_over_the_end_of_a_month_is_ours_before_its_invoice_is_made(
         prepaid(kestrel)
         credit(kestrel, 300)
         lease = life.lease(kestrel, offering(), max_duration_s=9 * HOUR)
-        done = life.lease(kestrel, offering(), LeaseState.RELEASED, max_duration_s=9 * HOUR)
+        done = life.lease(kestrel, offering(), max_duration_s=9 * HOUR)
+        life.run(60)
+        life.release(done)
         life.run(5 * HOUR)  # nobody looked until an hour after the end of the month
         reconcile.look_at_active(now=life.now)
         assert closing.close_due(now=life.now).months == 1
@@ -154,6 +156,17 @@ def test_what_has_money_for_another_hour_goes_on_over_the_end_of_a_month(kestrel
         assert fresh(lease).state == LeaseState.ACTIVE
         with as_tenant(kestrel.tenant.pk):
             assert not Grant.objects.exclude(minor=900).exists()
+
+
+def test_a_month_in_which_nothing_was_used_is_closed_as_it_is(kestrel: Home) -> None:
+    with alive() as life:
+        prepaid(kestrel)
+        with as_tenant(kestrel.tenant.pk):
+            periods.ensure(kestrel.tenant, since=life.now, until=life.now)
+        life.clock.at = life.clock.at.replace(month=12, day=1, hour=1)
+        assert closing.close_due(now=life.now).months == 1
+        with as_tenant(kestrel.tenant.pk):
+            assert not Invoice.objects.exists()
 
 
 def test_a_slow_look_takes_what_there_is_money_for(kestrel: Home) -> None:
