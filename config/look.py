@@ -92,7 +92,8 @@ class Shell:
     now: datetime | None = None
 
 
-OF_THE_WHOLE = {"invoices": "billing.read", "audit": "audit.read"}  # who opens them needs it everywhere
+# Who opens these needs it everywhere.
+OF_THE_WHOLE = {"wallet": "billing.read", "invoices": "billing.read", "audit": "audit.read"}
 BELONGS = (  # pages that open from an entry whose address is another's
     ("/ops/nodes/", "/ops/clusters/"),
     ("/ops/stripe/", "/ops/system/"),
