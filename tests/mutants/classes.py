@@ -152,7 +152,7 @@ CLASSES = (
              Mutant(RATE, "CASE WHEN p.status = 'open' THEN p.id", "CASE WHEN true THEN p.id")),
     BugClass("B30", "use between draft and final is lost", "authgear 2168, tuist 11903",
              f"{T}/services/test_closing.py",
-             Mutant(CLOSING, "    _tick(tenant, month.span.upper)\n", "")),
+             Mutant(CLOSING, "None:\n    _tick(tenant, month.span.upper)\n", "None:\n")),
     BugClass("B31", "a grant counts twice, or wrongly at its border", "openmeter 1408, 1071",
              f"{T}/grants/test_drawing.py::test_b31_a_grant_that_ends_with_the_month_pays_the_whole_month",
              Mutant("billing/services/grants/drawing.py",
