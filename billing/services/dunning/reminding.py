@@ -6,13 +6,14 @@ from datetime import datetime
 
 import structlog
 from django.db import DatabaseError, transaction
-from django.db.models import F
+from django.db.models import Count, F
 
 from billing.domain.dunning import Action, Step, next_at
 from billing.domain.money import Money
 from billing.models import DunningStep, Invoice, InvoiceStatus
 from billing.models.payments import UNSETTLED
 from billing.services.dunning import letters, plan, standing
+from billing.services.funds.budgets import alone
 from broker.domain.states import EndReason
 from broker.models import Lease
 from broker.services.leases import ending
@@ -34,7 +35,8 @@ def remind_due(*, now: datetime) -> int:
         late = Invoice.objects.filter(
             status=InvoiceStatus.FINALIZED, total__gt=F("settled"), due_at__lte=now - steps[0].after
         )
-        found = list(late.order_by("due_at", "pk").values_list("pk", "tenant_id"))
+        open_ = late.annotate(taken=Count("reminders")).filter(taken__lt=len(steps))
+        found = list(open_.order_by("due_at", "pk").values_list("pk", "tenant_id"))
     taken = 0
     for invoice_id, tenant_id in found:
         try:
@@ -52,6 +54,7 @@ def _step(invoice_id: str, tenant_id: str, steps: tuple[Step, ...], now: datetim
         tenant = Tenant.objects.get(pk=tenant_id)
         if (step := _due(invoice_id, steps, now)) is None:
             return False
+        alone(tenant_id)  # first of all locks, as whoever takes money holds it off first of all
         if step.action is Action.END:
             _end_all(tenant, now)
         with transaction.atomic():
