@@ -22,11 +22,16 @@ WITH news AS (
   SELECT DISTINCT tenant_id, offering_id, currency, rate_card_id AS card
     FROM billing_priceversion
    WHERE tenant_id = ANY(%(tenants)s)
+), taken AS MATERIALIZED (  -- few: so that how long it ran is asked of nobody else
+  SELECT over.lease_id
+    FROM news
+    JOIN broker_transition over
+      ON over.tenant_id = news.id AND over.xid >= news.since AND over.before = 'active' AND over.reason = 'preempted'
 ), stretch AS (
   SELECT begun.lease_id, begun.seq, begun.tenant_id, begun.project_id, begun.offering_id, begun.quantity,
          begun.at AS s, ended.at AS e, news.currency, coalesce(q.price_version_id, -own.card, 0) AS fixed,
          ended.reason = 'preempted' AND begun.before = 'active' AS ends_it,
-         CASE WHEN ended.after = 'active' OR ended.reason = 'preempted' THEN (
+         CASE WHEN begun.lease_id IN (SELECT lease_id FROM taken) THEN (
            SELECT extract(epoch FROM over.at - run.at)::bigint
              FROM (SELECT t.at, t.reason FROM broker_transition t
                     WHERE t.lease_id = begun.lease_id AND t.seq > begun.seq AND t.after <> 'active'
