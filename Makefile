@@ -1,12 +1,13 @@
 # gpubroker's one menu. `make help` prints it.
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench mutants replay replay-beside controlplane demo-kubernetes lock clean env env-dev
+.PHONY: help run test check bench mutants crashes replay replay-beside controlplane demo-kubernetes lock clean env env-dev
 PYTHON ?= python3
 VENV ?= .venv
 PORT ?= 8000
 HOST ?= 127.0.0.1
 ONLY ?=
 SIZE ?=
+EVERY ?=
 export VENV
 
 help:  ## Print this menu
@@ -31,6 +32,9 @@ bench: env-dev  ## Print one JSON line per figure; fails when a goal is missed (
 
 mutants: env-dev  ## Plant each known mistake in a copy and see its test find it (ONLY="B12 B21" for some)
 	@exec $(VENV)/bin/python -m tests.mutants $(ONLY)
+
+crashes: env-dev  ## Kill the invoice run before each of its statements, run it again, compare (EVERY=20: some)
+	@exec $(VENV)/bin/python -m tests.billing.crashes $(EVERY)
 
 replay: env  ## Replay the openb trace through the real services; writes build/replay.json and .html
 	@exec $(VENV)/bin/python -m deploy.embedded.scratch python manage.py replay openb $(ARGS)
