@@ -21,6 +21,7 @@ from billing.api.credit_notes import CreditNotes
 from billing.api.details import Details
 from billing.api.grants import Grants
 from billing.api.invoices import Invoices
+from billing.api.outlook import UsageOutlook
 from billing.api.payments import Payments
 from billing.api.prices import PriceVersions
 from billing.api.quotes import Quotes
@@ -32,6 +33,7 @@ from billing.api.wallet import WalletView
 router = SimpleRouter(trailing_slash=False, use_regex_path=False)
 router.register("quotes", Quotes, "api-quote")
 router.register("usage", Usage, "api-usage")
+router.register("usage-outlook", UsageOutlook, "api-usage-outlook")
 router.register("rated-charges", RatedCharges, "api-rated-charge")
 router.register("invoices", Invoices, "api-invoice")
 router.register("credit-notes", CreditNotes, "api-credit-note")

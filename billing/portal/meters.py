@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 from billing.domain.money import MINUS, exponent_of, half_up
 from billing.domain.money import shown as written
 from billing.domain.periods import Period, month_of
+from billing.models import Budget
 from billing.portal.pages import PageRequest, Scope
 from billing.services import spend
 from broker.services.quotas import shown
@@ -113,6 +114,14 @@ def against(present: int, past: int, what: str) -> str:
     """Say how an amount stands to that of `what`; nothing without one to compare with."""
     word = "" if present >= MANY * past else "on "
     return f"{changed(present, past)} {word}{what}" if past else ""
+
+
+def budget(scope: Scope) -> Budget | None:
+    """Return the budget of the open project itself, read once."""
+    if "budget" not in scope.known:
+        scope.known["budget"] = Budget.objects.filter(project=scope.project).first()
+    found: Budget | None = scope.known["budget"]
+    return found
 
 
 def spent(scope: Scope, *, now: datetime) -> int:

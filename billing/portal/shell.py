@@ -66,7 +66,7 @@ def told(scope: Scope, *, now: Any, running: int, wallet: list[dict[str, Any]]) 
     currency = scope.tenant.currency
     month = now.astimezone(ZoneInfo(scope.tenant.time_zone))
     burn = half_up(meters.burning(scope, now=now), meters.NANO // 10 ** exponent_of(currency))
-    budget = Budget.objects.filter(project=scope.project).first()
+    budget = meters.budget(scope)
     spent = meters.spent(scope, now=now)
     return [
         {"label": "Burn now", "value": written(burn, currency), "unit": "/h",

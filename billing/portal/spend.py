@@ -1,8 +1,7 @@
-"""Spend: per day, week or month, by offering or project, and how it stands against last month."""
+"""Spend: per day, week or month, by offering, project or whoever asked, against last month and the budget."""
 
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from decimal import Decimal
 from typing import Any
 from urllib.parse import urlencode
 from zoneinfo import ZoneInfo
@@ -14,16 +13,19 @@ from django.views.decorators.http import require_GET
 
 from billing.domain.money import decimal_string, exponent_of, to_minor
 from billing.domain.money import shown as written
+from billing.domain.outlook import Likely
 from billing.domain.periods import Period, midnight, month_of
 from billing.models import BillingPeriod, Invoice, InvoiceStatus, RatedCharge
 from billing.portal import calls, downloads, meters
 from billing.portal.addresses import chosen, menu, options, varied
 from billing.portal.pages import PageRequest, page
+from billing.portal.spend_charts import columns, expected, limit, minor, now_at, track
 from billing.portal.tally import SERIES, Group, Tally, asked, key_of, tally
+from billing.services import outlook as ahead
 from billing.services import spend as services
 from billing.services.spend import Line
 
-MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
+HOUR = timedelta(hours=1)
 STEPS = [("day", "Day"), ("week", "Week"), ("month", "Month")]
 GROUPS = [("offering", "offering"), ("project", "project"), ("user", "who asked")]
 CLASSES = [("on_demand", "on-demand"), ("spot", "spot")]
@@ -72,6 +74,10 @@ def spend(request: PageRequest) -> HttpResponse:
     if request.GET.get("format") == "csv":
         return downloads.table(f"spend-{label}", HEADS, lines(used, told, group, zone))
     in_all = tally(request, earlier, group=group).minor
+    running = label == months[0][0] and until == now
+    outlook = likely(request, running=running, step=step)
+    drawn = columns(used, told, borders, step=step, group=group, zone=zone)
+    budget = meters.budget(request.scope)
     context: dict[str, Any] = {
         "told": told,
         "rows": [Row.of(each, told, before) for each in told.groups],
@@ -84,11 +90,21 @@ def spend(request: PageRequest) -> HttpResponse:
         "month": words(month, tenant.time_zone),
         "past": words(past, tenant.time_zone),
         "days": (until.astimezone(ZoneInfo(tenant.time_zone)) - timedelta(microseconds=1)).day,
-        "running": label == months[0][0] and until == now,
-        "columns": columns(used, told, borders, step=step, group=group, zone=zone),
+        "running": running,
+        "columns": expected(drawn, outlook, tenant.currency) if outlook else drawn,
+        "now_at": now_at(month, now) if outlook else None,
+        "likely": (month_end := minor(outlook.month, exponent_of(tenant.currency))) if outlook else None,
+        "likely_between": between(month_end, tenant.currency) if outlook else "",
+        "last_day": month.end - HOUR,
         "series": SERIES[: len(told.series)],
         "keys": [{"kind": kind, "label": row.name} for kind, row in told.series],
-        "track": track(request, used, month, past, in_all) if step == "day" else None,
+        "track": {
+            **track(used, month, tenant=tenant, now=now, outlook=outlook),
+            **limit(budget, in_all, words(past, tenant.time_zone)),
+        }
+        if step == "day"
+        else None,
+        "budget": budget,
         "draft": (invoice := draft(request, label)),
         "draft_note": note(invoice, told, late=getattr(invoice, "late", False)),
         "chart_words": f"Spend per {step}, stacked by {dict(GROUPS)[group]}",
@@ -102,11 +118,26 @@ def spend(request: PageRequest) -> HttpResponse:
         "csv": varied(request, format="csv"),
         "now": now,
         "call": calls.get("/usage?" + urlencode(same(request, month.start, until, group))),
+        "call_outlook": calls.get(
+            "/usage-outlook" + ("" if request.scope.whole else f"?project={request.project.pk}")
+        ),
         "call_columns": calls.get("/usage?" + urlencode(same(request, borders[0], now, group)))
         if step != "day"
         else "",
     }
     return render(request, "billing/spend.html", context)
+
+
+def likely(request: PageRequest, *, running: bool, step: str) -> ahead.Outlook | None:
+    """Return where the month is going, where the page shows its days and all of them; else, and too early, None."""
+    if not running or step != "day" or request.GET.get("class"):
+        return None
+    return ahead.outlook(request.tenant, now=request.now, projects=request.scope.ids)
+
+
+def between(likely: Likely, currency: str) -> str:
+    """Write what an amount will lie between, four times of five."""
+    return f"{written(likely.low, currency)} – {written(likely.high, currency)}"
 
 
 def known_months(request: PageRequest) -> list[tuple[str, str]]:
@@ -143,50 +174,6 @@ def borders_of(step: str, month: Period, until: datetime, time_zone: str) -> lis
 
 def words(month: Period, time_zone: str) -> str:
     return f"{(month.start + timedelta(days=14)).astimezone(ZoneInfo(time_zone)):%B}"
-
-
-def columns(
-    used: list[Line], told: Tally, borders: list[datetime], *, step: str, group: str, zone: ZoneInfo
-) -> list[dict[str, Any]]:
-    """Return one column per stretch, stacked by the groups that have a colour, the rest as one."""
-    places = exponent_of(told.currency)
-    place = {row.key: i for i, (_, row) in enumerate(told.series)}
-    last = max(len(told.series) - 1, 0)
-    exact = {border: [0] * (last + 1) for border in borders[:-1]}
-    for line in used:
-        exact[line.since][place.get(key_of(line, group), last)] += line.exact_num
-    return [
-        {
-            "label": axis(border.astimezone(zone), step),
-            "amounts": tuple(to_minor(num, places) for num in sums),
-        }
-        for border, sums in exact.items()
-    ]
-
-
-def axis(day: datetime, step: str) -> str:
-    if step == "day":
-        return str(day.day) if day.day == 1 or day.day % 5 == 0 else ""
-    return f"{day.day} {day:%b}" if step == "week" else f"{day:%b}"
-
-
-def track(request: PageRequest, used: list[Line], month: Period, past: Period, in_all: int) -> dict[str, Any]:
-    """Return the month's running total, against what last month came to in all."""
-    places, zone = exponent_of(request.tenant.currency), ZoneInfo(request.tenant.time_zone)
-    whole = (month.end - month.start + DAY / 2) // DAY
-    by_day: dict[int, int] = {}
-    for line in used:
-        day = line.since.astimezone(zone).day
-        by_day[day] = by_day.get(day, 0) + line.exact_num
-    done, total = [(Decimal(0), 0)], 0
-    for day in range(1, max(by_day, default=0) + 1):
-        total += by_day.get(day, 0)
-        # The last day is drawn as far as it has come.
-        share = min(Decimal(day), Decimal((request.now - month.start) // MINUTE) / 1440)
-        done.append((share / whole, to_minor(total, places)))
-    ticks = tuple((Decimal(day - 1) / whole, str(day)) for day in (1, 10, 20, whole))
-    word = f"{words(past, request.tenant.time_zone)} in all" if in_all else ""
-    return {"done": tuple(done), "limit": in_all, "limit_word": word, "ticks": ticks}
 
 
 def same(request: PageRequest, since: datetime, until: datetime, group: str) -> dict[str, str]:

@@ -1,6 +1,7 @@
 """Tags that draw: every picture of the portal from plain values, as SVG."""
 
 from collections.abc import Sequence
+from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
@@ -94,11 +95,15 @@ def bar_chart(
     series: Sequence[str],
     currency: str,
     label: str,
-    now_at: float | None = None,
+    now_at: float | Decimal | None = None,
 ) -> SafeString:
     """Draw amounts of money (minor units) per day, stacked by series of classes f1 … f6."""
     days = [charts.Column(**column) for column in columns]
-    return safe(charts.stacked_bars(days, series, axis(currency), label=label, now_at=now_at))
+    return safe(
+        charts.stacked_bars(
+            days, series, axis(currency), label=label, now_at=None if now_at is None else float(now_at)
+        )
+    )
 
 
 @register.simple_tag

@@ -683,6 +683,7 @@ ROWS: dict[str, Row] = {
         part=SAME,
     ),
     "api/v1/usage": api("usage", GET=ALL, part=SAME),
+    "api/v1/usage-outlook": api("usage", GET=ALL, part=SAME),
     "api/v1/rated-charges": api("usage", GET=ALL, part=SAME),
     "api/v1/invoices": api("billing", GET=PAYERS, part=NOBODY),
     "api/v1/invoices/<str:pk>": api("billing", thing="invoice", GET=PAYERS, part=NOBODY),

@@ -84,6 +84,7 @@ NAMED = {
     "api/v1/volumes": ["project=PROJECT", "q=zenith"],
     "api/v1/queue-entries": ["project=PROJECT"],
     "api/v1/usage": ["project=PROJECT&group_by=lease"],
+    "api/v1/usage-outlook": ["project=PROJECT"],
     "api/v1/rated-charges": ["project=PROJECT", "lease=LEASE"],
     "api/v1/quotas": ["project=PROJECT"],
     "api/v1/quota-usage": ["project=PROJECT"],

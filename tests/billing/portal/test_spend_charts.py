@@ -5,10 +5,12 @@ from xml.etree.ElementTree import Element, fromstring
 
 import pytest
 
+from billing.services import rating
 from tests.billing.portal.desks import Desk, ran
 
 pytestmark = pytest.mark.django_db
 
+LIKELY = "f1 fc"
 SEAM = 0.6  # that a column leaves to what stands on it
 
 
@@ -34,9 +36,19 @@ def euros(chart: Element, length: float) -> float:
 
 def columns(chart: Element) -> dict[float, list[tuple[str, float]]]:
     """Return, from left to right, what stands at each place: its series and its euros, the lowest first."""
+    return bars(chart, [bar for bar in chart.findall("rect") if bar.attrib["class"] != LIKELY])
+
+
+def to_come(chart: Element) -> list[float]:
+    """Return what each day that is still to come will likely cost."""
+    found = bars(chart, chart.findall(f"rect[@class='{LIKELY}']"))
+    return [amount for stack in found.values() for _, amount in stack]
+
+
+def bars(chart: Element, rects: list[Element]) -> dict[float, list[tuple[str, float]]]:
     found: dict[float, list[tuple[str, float]]] = {}
-    for bar in chart.findall("rect"):
-        height = float(bar.attrib["height"]) + SEAM
+    for bar in rects:
+        height = float(bar.attrib["height"]) + (0 if bar.attrib["class"] == LIKELY else SEAM)
         found.setdefault(float(bar.attrib["x"]), []).append((bar.attrib["class"], euros(chart, height)))
     return found
 
@@ -87,3 +99,51 @@ def test_the_months_total_climbs_to_what_was_spent_below_what_last_month_came_to
     assert [euros(chart, height) for height in climb] == [0, 0, 1, 1, 2]
     assert euros(chart, bottom - float(re.split("[ H]", limit.attrib["d"])[1])) == 3
     assert "October in all" in [word.text for word in chart.findall("text")]
+
+
+def went_on(desk: Desk, days: range) -> None:
+    """Let an hour of one euro run on each of these days of November."""
+    for day in days:
+        desk.life.clock.at = desk.life.now.replace(month=11, day=day, hour=8, minute=0, second=0)
+        ran(desk, "1g.10gb", 3600)
+
+
+def test_days_to_come_are_drawn_pale_as_their_weekdays_went(desk: Desk) -> None:
+    went_on(desk, range(1, 16))
+    desk.life.clock.at = desk.life.now.replace(day=16, hour=12)
+    chart = drawn(desk, "/spend/", "chart")
+    assert to_come(chart) == [1] * 14  # the 17th to the 30th
+    assert len(chart.findall("path[@class='wh']")) == 14
+    assert "now" in [word.text for word in chart.findall("text")]
+    read = desk.read("/spend/")
+    assert "By 30 November, likely" in read
+    assert "€29.50" in read  # fifteen days, half of today and fourteen more
+    total = drawn(desk, "/spend/", "chart slim")
+    assert "€29.50 likely" in [word.text for word in total.findall("text")]
+
+
+def test_too_few_days_are_no_reason_to_tell_the_future(desk: Desk) -> None:
+    went_on(desk, range(3, 14))
+    assert drawn(desk, "/spend/", "chart").findall("path[@class='wh']") == []
+    assert "likely" not in desk.read("/spend/")
+
+
+def test_neither_a_class_alone_nor_weeks_nor_a_month_that_is_over_tell_the_future(desk: Desk) -> None:
+    desk.life.clock.at = desk.life.now.replace(month=10, day=2, hour=8)
+    ran(desk, "1g.10gb", 3600)
+    rating.rate(now=desk.life.now)  # which makes October known
+    went_on(desk, range(1, 16))
+    desk.life.clock.at = desk.life.now.replace(day=16, hour=12)
+    for address in ("?class=on_demand", "?by=week", "?period=2026-10"):
+        assert "likely" not in desk.read(f"/spend/{address}")
+
+
+def test_with_a_budget_the_total_is_held_against_it(desk: Desk) -> None:
+    went_on(desk, range(2, 3))
+    desk.post("/budgets/", project=desk.owner.project.pk, limit="25")
+    chart = drawn(desk, "/spend/", "chart slim")
+    limit = chart.find("path[@class='lim']")
+    assert limit is not None
+    assert euros(chart, grid(chart)[0][1] - float(re.split("[ H]", limit.attrib["d"])[1])) == 25
+    assert "Budget €25.00" in [word.text for word in chart.findall("text")]
+    assert "Against the budget" in desk.read("/spend/")

@@ -1,0 +1,63 @@
+"""What is likely follows from the weeks before, and says how sure it is."""
+
+from fractions import Fraction
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from billing.domain.outlook import LEAST, MOST, Likely, Rhythm
+
+AMOUNTS = st.integers(0, 10**24)
+PAST = st.lists(AMOUNTS, min_size=LEAST, max_size=2 * MOST)
+
+
+def test_a_week_that_repeats_itself_is_foretold_to_the_coin() -> None:
+    week = [10, 20, 30, 40, 50, 0, 0]
+    told = list(Rhythm(week * 4).ahead(9))
+    assert [each.day.amount for each in told] == [10, 20, 30, 40, 50, 0, 0, 10, 20]
+    assert told[-1].until_then == Likely(180, 180, 180)
+
+
+def test_of_today_only_what_is_left_of_it_is_told() -> None:
+    first, second = Rhythm([100] * 14).ahead(2, left_of_first=Fraction(1, 4))
+    assert (first.day.amount, second.until_then.amount) == (25, 125)
+
+
+def test_days_that_differ_widen_what_is_likely() -> None:
+    first, *_, last = Rhythm([90] * 7 + [110] * 7).ahead(16)
+    # Each differs by 10, fourteen squares shared by the seven days that are free to differ: √200, of which 1.28.
+    assert first.day == Likely(100, 100 - 17, 100 + 17)
+    # Sixteen days differ by four times as much as one, not sixteen times.
+    assert last.until_then == Likely(1600, 1600 - 71, 1600 + 71)
+
+
+def test_fewer_than_two_weeks_of_use_tell_nothing() -> None:
+    assert not Rhythm([]).known
+    assert not Rhythm([0] * 50).known
+    assert not Rhythm([0] * 50 + [5] * (LEAST - 1)).known
+    assert Rhythm([5] + [0] * (LEAST - 1)).known
+
+
+def test_days_of_another_time_are_not_counted() -> None:
+    assert next(Rhythm([999] * 60 + [1] * MOST).ahead(1)).day == Likely(1, 1, 1)
+
+
+@given(PAST, st.integers(1, 31), st.fractions(0, 1))
+def test_it_never_falls_and_is_never_less_than_nothing(past: list[int], days: int, left: Fraction) -> None:
+    told = list(Rhythm(past).ahead(days, left_of_first=left))
+    assert len(told) == days
+    for each in told:
+        for likely in (each.day, each.until_then):
+            assert 0 <= likely.low <= likely.amount <= likely.high
+    sums = [each.until_then.amount for each in told]
+    assert sums == sorted(sums)
+    assert sums[-1] == sum(each.day.amount for each in told)
+    assert all(each.until_then.high >= each.day.high for each in told)
+
+
+@given(PAST, st.integers(0, 10**24))
+def test_what_is_known_is_added_and_widens_nothing(past: list[int], known: int) -> None:
+    likely = next(Rhythm(past).ahead(1)).day
+    told = likely.after(known)
+    assert told.amount - known == likely.amount
+    assert told.high - told.low == likely.high - likely.low
