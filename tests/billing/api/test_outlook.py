@@ -33,7 +33,7 @@ def lived(owner: Home, days: int) -> None:
 
 
 def euros(amount: str) -> dict[str, dict[str, str]]:
-    coins = {"amount": amount, "currency": "EUR"}
+    coins = {"amount": f"{amount}0000", "currency": "EUR"}
     return {"amount": coins, "low": coins, "high": coins}
 
 
