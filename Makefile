@@ -1,6 +1,6 @@
 # gpubroker's one menu. `make help` prints it.
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench mutants crashes replay replay-beside controlplane demo-kubernetes lock clean env env-dev
+.PHONY: help run test check bench mutants crashes replay replay-beside controlplane demo-kubernetes demo-billing lock clean env env-dev
 PYTHON ?= python3
 VENV ?= .venv
 PORT ?= 8000
@@ -8,6 +8,7 @@ HOST ?= 127.0.0.1
 ONLY ?=
 SIZE ?=
 EVERY ?=
+OUT ?=
 export VENV
 
 help:  ## Print this menu
@@ -50,6 +51,9 @@ controlplane: env-dev  ## Build the Kubernetes that the cluster tests speak to (
 
 demo-kubernetes: env-dev  ## Show it on two real control planes: leases as pods, a node and an API server killed
 	@exec $(VENV)/bin/python -m deploy.embedded.scratch python -m tests.live.demo
+
+demo-billing: env-dev  ## Live a month of five tenants, lay its invoices out, prove every line (OUT=<folder>)
+	@exec $(VENV)/bin/python -m deploy.embedded.scratch python -m tests.billing.demo $(OUT)
 
 lock:  ## Resolve the dependencies anew and rewrite both lock files (needs uv)
 	@UV_PYTHON_DOWNLOADS=never uv lock --quiet --upgrade

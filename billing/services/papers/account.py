@@ -55,7 +55,7 @@ def of_account(tenant: Tenant, account: Account) -> Paper:
         number=days,
         supplier=supplier_now(),
         to="For",
-        customer=on_paper(standings.customer(tenant), tenant.pk),
+        customer=on_paper(standings.customer(tenant)),
         facts=(
             ("From", day(account.since, zone)),
             ("Through", day(account.until - SECOND, zone)),

@@ -70,7 +70,7 @@ def of_credit_note(note: CreditNote) -> Paper:
         ),
         sums=tuple(sums),
         notes=(Note("What this changes", STAYS),),
-        foot=f"Credit note {note} · {note.pk}",
+        foot=f"Credit note {note} · {note.pk} · {note.tenant_id}",
         reason=note.reason,
     )
 

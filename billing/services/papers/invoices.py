@@ -86,7 +86,7 @@ def of_invoice(invoice: Invoice) -> Paper:
             Note("How lines are reckoned", RULE),
             Note("Check it yourself", CHECK, f"python verify.py {file_name(invoice)}"),
         ),
-        foot=f"Invoice {number} · {invoice.pk}",
+        foot=f"Invoice {number} · {invoice.pk} · {invoice.tenant_id}",
         draft=not final,
     )
 

@@ -22,16 +22,16 @@ def supplier_now() -> papers.Party:
 
 
 def customer(invoice: Invoice) -> papers.Party:
-    """Return who is charged, and its id, which stays whatever it is called."""
+    """Return who is charged; its id, which stays whatever it is called, stands at the foot of its papers."""
     if invoice.finalized_at is None:
         told = standings.customer(invoice.tenant)
     else:  # of an invoice from before parties were written down the name is the present one
         told = Party(**invoice.customer) if invoice.customer else Party(invoice.tenant.name)
-    return on_paper(told, invoice.tenant_id)
+    return on_paper(told)
 
 
-def on_paper(party: Party, *more: str) -> papers.Party:
-    """Return a party as a paper shows it, and what else stands below it."""
+def on_paper(party: Party) -> papers.Party:
+    """Return a party as a paper shows it."""
     vat = [f"VAT {party.vat_id}"] if party.vat_id else []
     email = [party.email] if party.email else []
-    return papers.Party(party.name, (*party.address, *vat, *email, *more))
+    return papers.Party(party.name, (*party.address, *vat, *email))

@@ -23,7 +23,9 @@ def main(every: int = 1) -> int:
 
 def _try_all(ready: Scratch, every: int) -> int:
     server = ready.product.server
-    os.environ |= ready.product.env(WORKER) | {"GPUBROKER_LOG_LEVEL": "ERROR"}  # what is warned of is part of the story
+    os.environ |= ready.product.env(WORKER) | {
+        "GPUBROKER_LOG_LEVEL": "ERROR"
+    }  # what is warned of is part of the story
     from deploy.embedded import roles
 
     roles.clone_database(server, DATABASE, template=EMPTY)

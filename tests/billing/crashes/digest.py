@@ -17,6 +17,7 @@ from django.db.models import Model
 from billing.models import (
     BillingPeriod,
     BillingRun,
+    BudgetMonth,
     Grant,
     Invoice,
     InvoiceLine,
@@ -49,6 +50,10 @@ class Names:
             row.pk: f"invoice of {self.numbered[BillingPeriod][row.period_id]}"
             for row in Invoice.objects.exclude(status="void")
         } | {row.pk: f"grant {row.tenant_id} {row.minor} {row.reason}" for row in Grant.objects.all()}
+        self.numbered[BudgetMonth] = {
+            row.pk: f"{row.budget_id} {self.numbered[BillingPeriod][row.period_id]}"
+            for row in BudgetMonth.objects.all()
+        }
         self.numbered[InvoiceLine] = {
             row.pk: f"{row.invoice_id} line {row.n}" for row in InvoiceLine.objects.all()
         }

@@ -29,7 +29,8 @@ def test_an_invoice_says_who_charges_whom_for_what_when_and_how_much() -> None:
     october = month_of_two_lines(200, 105)
     told = said(october)
     assert (told.title, told.number, told.draft) == ("Invoice", "2026-10-0001", False)
-    assert told.customer == Party(tenant_of(october).name, (october.tenant_id,))
+    assert told.customer == Party(tenant_of(october).name)
+    assert told.foot == f"Invoice 2026-10-0001 · {october.pk} · {october.tenant_id}"
     assert told.supplier == Party("gpubroker")
     assert told.facts == (
         ("Issued", "1 November 2026"),

@@ -1,0 +1,58 @@
+"""`make demo-billing`: a month of five tenants, from the first second to the last paid invoice, and every proof of it.
+
+Prices change, spot is taken back, a budget and a wallet stop what they must, a card is declined, seconds come late.
+Invoices, their pictures and their bundles lie in build/demo-billing afterwards, or in the folder that is given.
+"""
+
+import os
+import sys
+from pathlib import Path
+from time import perf_counter
+
+import django
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+os.environ["GPUBROKER_LOG_LEVEL"] = "ERROR"
+django.setup()
+
+from billing.models import Invoice  # noqa: E402
+from tenants.services.walls import as_staff  # noqa: E402
+from tests.billing.demo import checks, papers  # noqa: E402
+from tests.billing.demo.story import OPENS, Story  # noqa: E402
+from tests.world import alive  # noqa: E402
+
+FOLDER = "build/demo-billing"
+LEFT_OUT = ("a commitment",)
+
+
+def final(series: str = "") -> list[Invoice]:
+    with as_staff():
+        found = Invoice.objects.exclude(number=None).select_related("period", "tenant")
+        return list(found.filter(series__startswith=series).order_by("series", "number"))
+
+
+def bundled() -> dict[str, bytes]:
+    return {str(invoice): papers.bundled(invoice) for invoice in final("2026-10")}
+
+
+def main(folder: str = FOLDER) -> int:
+    begun = perf_counter()
+    with alive(OPENS) as life:
+        story = Story(life)
+        story.until_october_is_closed()
+        october = bundled()
+        story.until_the_end()
+        handed = papers.hand_out(Path(folder), final(), story.note, now=life.now)
+        found = list(checks.every(story, handed, october, bundled()))
+    print(f"\n  {'what was looked at':62} {'what was found':44}")
+    for check in found:
+        print(f"  {check.says:62} {check.found:44} {'ok' if check.holds else 'WRONG'}")
+    for line in handed.wrong:
+        print(line)
+    print(f"\n  not in it yet: {', '.join(LEFT_OUT)}") if LEFT_OUT else None
+    print(f"  papers, pictures and bundles: {folder}; {perf_counter() - begun:.0f} s")
+    return 0 if all(check.holds for check in found) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:2]))

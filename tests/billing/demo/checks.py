@@ -1,0 +1,164 @@
+"""What must hold when the story is over: each a sentence, what was found, and whether it is as it must be."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from io import StringIO
+from itertools import groupby
+
+from django.core.management import CommandError, call_command
+from django.db.models import Sum
+
+from billing.domain.money import Money
+from billing.models import BalanceDraw, Grant, GrantDraw, Invoice, InvoiceLine, RatedCharge
+from billing.services import conservation
+from billing.services.ledger import books
+from tenants.services.walls import as_staff, as_tenant
+from tests.billing.demo.papers import Handed
+from tests.billing.demo.story import BUDGET, LATE, NOVEMBER_OVER, OPENS, TOP_UP, Story
+
+
+@dataclass(frozen=True)
+class Check:
+    """One row of the table."""
+
+    says: str
+    found: str
+    holds: bool
+
+
+def every(
+    story: Story, handed: Handed, october: dict[str, bytes], again: dict[str, bytes]
+) -> Iterator[Check]:
+    """Look at everything; `october` are the bundles of October's invoices as they were, `again` as they are now."""
+    yield from _documents(handed)
+    yield from _kept()
+    yield from _books()
+    yield from _told(story)
+    same = sum(again[name] == raw for name, raw in october.items())
+    yield Check(
+        "October's invoices are what they were",
+        f"{same} of {len(october)}, byte for byte",
+        same == len(october),
+    )
+
+
+def _documents(handed: Handed) -> Iterator[Check]:
+    with as_staff():
+        final = list(Invoice.objects.exclude(number=None).order_by("series", "number"))
+    series = [[row.number for row in rows] for _, rows in groupby(final, key=lambda invoice: invoice.series)]
+    gapless = all(numbers == list(range(1, len(numbers) + 1)) for numbers in series)
+    yield Check(
+        "invoices, numbered without a gap", f"{len(final)}", gapless and len(final) == handed.invoices
+    )
+    yield Check(
+        "verified by the program of others",
+        f"{handed.invoices} invoices, {handed.lines} lines, {handed.leases} leases",
+        not handed.wrong and handed.lines > 0,
+    )
+    yield Check(
+        "papers, and pictures of their pages", f"{handed.papers} and {handed.pages}", handed.papers > 0
+    )
+
+
+def _kept() -> Iterator[Check]:
+    kept = conservation.over(first=OPENS, last=NOVEMBER_OVER)
+    with as_staff():
+        lines = InvoiceLine.objects.exclude(invoice__number=None).count()
+    yield Check(
+        "seconds charged that nobody used, or the other way round",
+        f"{kept.charged_minus_active} of {kept.active_unit_seconds:,}",
+        kept.charged_minus_active == 0 and kept.active_unit_seconds > 0,
+    )
+    yield Check(
+        "seconds used without a place on a card",
+        str(kept.active_without_place),
+        not kept.active_without_place,
+    )
+    off = kept.lines_minus_charges, kept.misrounded_lines, kept.wrong_totals
+    yield Check(
+        f"{lines} lines less their charges, misrounded, totals off", "{}, {}, {}".format(*off), not any(off)
+    )
+
+
+def _books() -> Iterator[Check]:
+    with as_staff():
+        totals, drifts = books.reckoned()
+    for each in totals:
+        sides = Money(each.debit, each.currency), Money(each.credit, each.currency)
+        yield Check(f"ledger in {each.currency}: debits, credits", "{}, {}".format(*sides), each.balanced)
+    yield Check("accounts that are off their transfers", str(len(drifts)), not drifts)
+    said = StringIO()
+    try:
+        call_command("verify_ledger", stdout=said)
+        whole = True
+    except CommandError as wrong:
+        said.write(str(wrong))
+        whole = False
+    chains = next(
+        (line for line in said.getvalue().splitlines() if line.startswith("chains")), said.getvalue()
+    )
+    yield Check("hash chains walked along", chains.removeprefix("chains").strip(), whole)
+
+
+def _told(story: Story) -> Iterator[Check]:
+    """What happened to whom, read from the rows."""
+    seconds = {name: story.charged(name) for name in story.leases}
+    yield Check(
+        "a day across Lord Howe's half-hour change of clocks",
+        f"{sum(s for s, _ in seconds['across-the-clock-change']):,} s",
+        sum(s for s, _ in seconds["across-the-clock-change"]) == 24 * 3600,
+    )
+    change = seconds["fold-batch"]
+    yield Check(
+        "a price that changed while a lease ran",
+        " + ".join(f"{s:,} s at {nano / 10**9:.2f}" for s, nano in change),
+        [nano for _, nano in change] == [2_890_000_000, 2_490_000_000]
+        and sum(s for s, _ in change) == 36 * 3600,
+    )
+    yield Check(
+        "a quote that outlived its price",
+        " + ".join(f"{s:,} s at {nano / 10**9:.2f}" for s, nano in seconds["dock-screen"]),
+        [nano for _, nano in seconds["dock-screen"]] == [2_890_000_000],
+    )
+    yield Check(
+        "spot taken back after 90 s, and after two hours",
+        "charged {}, {:,} s".format(*(sum(s for s, _ in seconds[name]) for name in ("frame-02", "frame-03"))),
+        [sum(s for s, _ in seconds[name]) for name in ("frame-02", "frame-03")] == [0, 7200],
+    )
+    yield from _money(story)
+
+
+def _money(story: Story) -> Iterator[Check]:
+    kestrel, monsoon = story.tenants["Kestrel Bio"].tenant, story.tenants["Monsoon AI"].tenant
+    with as_tenant(kestrel.pk):
+        docked = story.leases["dock-1"].project_id
+        spent = RatedCharge.objects.filter(project_id=docked).aggregate(all=Sum("exact_num"))["all"] or 0
+        drawn = BalanceDraw.objects.aggregate(all=Sum("minor"))["all"] or 0
+    cents = -(-int(spent) * 100 // (3600 * 10**9))
+    yield Check(
+        f"a budget of {Money(BUDGET, 'EUR')} lets in what it can bear",
+        f"{Money(cents, 'EUR')} spent, the next lease refused",
+        0 < cents <= BUDGET and bool(story.refused),
+    )
+    with as_tenant(monsoon.pk):
+        bills = sum(Invoice.objects.exclude(number=None).values_list("total", flat=True))
+        ours = sum(Grant.objects.filter(idem__startswith="overrun").values_list("minor", flat=True))
+        left = books.balance(monsoon.pk, "EUR")
+    yield Check(
+        f"a wallet of {Money(TOP_UP, 'EUR')}: invoiced, borne by us, left",
+        f"{Money(bills, 'EUR')}, {Money(ours, 'EUR')}, {Money(left, 'EUR')}",
+        bills - ours + left == TOP_UP and 0 <= left < TOP_UP,
+    )
+    with as_tenant(story.tenants["Sakura Robotics"].tenant.pk):
+        granted = GrantDraw.objects.aggregate(all=Sum("minor"))["all"] or 0
+    yield Check("credit of ¥5,000 drawn before it ended", str(Money(granted, "JPY")), granted == 5000)
+    yield Check("a card declined, then charged", story.declined, story.declined == "declined, succeeded")
+    late = story.late()
+    yield Check("late seconds of October on November's invoice", f"{late:,} s", late == LATE)
+    note = story.note
+    assert note is not None
+    yield Check(
+        "given back, and drawn by the next invoice",
+        f"{Money(note.total, 'EUR')}, {Money(drawn, 'EUR')}",
+        note.total == 595 and 0 < drawn <= 595,
+    )
