@@ -253,6 +253,8 @@ SPECTACULAR_SETTINGS = {
         "OfferingState": "broker.models.offerings.OfferingState",
         "InvoiceStatus": "billing.models.invoices.InvoiceStatus",
         "PaymentStatus": "billing.models.payments.PaymentStatus",
+        "LineKind": "billing.models.invoices.LineKind",
+        "MonthKind": "billing.models.month_charges.MonthKind",
         "TransferKind": "billing.models.ledger.TransferKind",
         "AccountType": [each.value for each in AccountType],
     },

@@ -18,7 +18,7 @@ from billing.api.details import PartyOut
 from billing.api.payments import PaymentOut
 from billing.domain.explain import fraction
 from billing.domain.tax import Treatment, per_cent
-from billing.models import DunningStep, Invoice, InvoiceLine, InvoiceStatus, InvoiceTax
+from billing.models import DunningStep, Invoice, InvoiceLine, InvoiceStatus, InvoiceTax, MonthKind
 from billing.services.explain import Explained, LeaseUse, explain
 from billing.services.exports import sheets
 from billing.services.papers import keeping
@@ -151,10 +151,15 @@ def with_taxes(invoices: QuerySet[Invoice]) -> QuerySet[Invoice]:
 class LineOut(serializers.ModelSerializer[InvoiceLine]):
     """Everything one project used of one offering at one price; `amount` is `exact` rounded once, half up."""
 
-    project = serializers.CharField(source="project_id")
-    offering = serializers.CharField(source="offering_id")
-    price_version = serializers.CharField(source="price_version_id")
+    project = serializers.CharField(source="project_id", help_text="Empty: of the whole tenant.")
+    offering = serializers.SerializerMethodField(
+        help_text="None of a line that the month adds: see its kind."
+    )
+    price_version = serializers.SerializerMethodField()
     exact = serializers.SerializerMethodField()
+    month = serializers.SerializerMethodField(
+        help_text="Of `exact`, what the month takes off, less than nought, or adds beside the seconds."
+    )
     amount = serializers.SerializerMethodField()
     tax = serializers.SerializerMethodField(
         help_text="Its part of the tax on its category, beside the amount."
@@ -164,6 +169,7 @@ class LineOut(serializers.ModelSerializer[InvoiceLine]):
         model = InvoiceLine
         fields = (
             "n",
+            "kind",
             "project",
             "offering",
             "price_version",
@@ -171,10 +177,21 @@ class LineOut(serializers.ModelSerializer[InvoiceLine]):
             "unit_seconds",
             "given_back_s",
             "exact",
+            "month",
             "amount",
             "tax_category",
             "tax",
         )
+
+    def get_offering(self, line: InvoiceLine) -> str | None:
+        return line.offering_id if line.is_usage else None
+
+    def get_price_version(self, line: InvoiceLine) -> str | None:
+        return str(line.price_version_id) if line.is_usage else None
+
+    @extend_schema(responses=MoneyOut)
+    def get_month(self, line: InvoiceLine) -> dict[str, str]:
+        return exact(int(line.month_num), line.invoice.currency)
 
     @extend_schema(responses=MoneyOut)
     def get_exact(self, line: InvoiceLine) -> dict[str, str]:
@@ -218,12 +235,23 @@ class PriceOut(serializers.Serializer[Any]):
     until = serializers.DateTimeField(allow_null=True)
 
 
+class CarriedOut(serializers.Serializer[Any]):
+    """What the month took off the line, or added: `amount` of `base`, which is what those before it had left."""
+
+    kind = serializers.ChoiceField(choices=MonthKind.choices)
+    by = serializers.CharField(help_text="What it follows from: a discount, an agreement, a price version.")
+    name = serializers.CharField()
+    base = MoneyOut()
+    amount = MoneyOut()
+
+
 class ExplainOut(serializers.Serializer[Any]):
     """What ran, at which price, by which rule; `recomputed_equal` compares with a second reckoning."""
 
     line = LineOut()
     offering_label = serializers.CharField()
-    price = PriceOut()
+    price = PriceOut(allow_null=True)
+    month = CarriedOut(many=True)
     leases = LeaseUseOut(many=True)
     leases_total = serializers.IntegerField()
     rule = serializers.CharField()
@@ -337,16 +365,27 @@ def _shown(told: Explained) -> dict[str, Any]:
     currency = told.invoice.currency
     return {
         "line": LineOut(told.line).data,
-        "offering_label": told.offering.label,
-        "price": {
+        "offering_label": told.what,
+        "price": told.price
+        and {
             "version": str(told.price.version),
             "per_hour": hourly(told.price.nano_per_hour, currency),
             "since": told.price.since,
             "until": told.price.until,
         },
+        "month": [
+            {
+                "kind": each.kind,
+                "by": each.source,
+                "name": each.label,
+                "base": exact(int(each.base_num), currency),
+                "amount": exact(int(each.exact_num), currency),
+            }
+            for each in told.month
+        ],
         "leases": [_use(use) for use in told.leases],
         "leases_total": told.leases_total,
-        "rule": told.rule.sum,
+        "rule": told.rule.sum if told.rule else told.what,
         "fraction": fraction(int(told.line.exact_num)),
         "recomputed": money(told.recomputed_minor, currency),
         "recomputed_equal": told.recomputed_equal,

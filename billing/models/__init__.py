@@ -2,10 +2,13 @@ from billing.models.budgets import Budget, BudgetMonth, Hold, HoldPart
 from billing.models.charges import BillingRun, RatedCharge, RatingMark
 from billing.models.credits import BalanceDraw, CreditNote, CreditNoteLine
 from billing.models.details import BillingDetails
+from billing.models.discounts import Campaign, Discount
 from billing.models.dunning import DunningStep
 from billing.models.grants import Grant, GrantDraw, GrantLapse, GrantReturn, GrantSource
 from billing.models.invoices import Invoice, InvoiceLine, InvoiceSeries, InvoiceStatus
 from billing.models.ledger import AccountBalance, LedgerAccount, LedgerSeal, LedgerTransfer, TransferKind
+from billing.models.minimums import Minimum
+from billing.models.month_charges import MonthCharge, MonthKind
 from billing.models.papers import KeptPaper
 from billing.models.payments import Payment, PaymentStatus
 from billing.models.periods import BillingPeriod
@@ -41,11 +44,13 @@ __all__ = [
     "BillingRun",
     "Budget",
     "BudgetMonth",
+    "Campaign",
     "CardForm",
     "CardFormState",
     "CommandState",
     "CreditNote",
     "CreditNoteLine",
+    "Discount",
     "DunningStep",
     "EventState",
     "Grant",
@@ -64,6 +69,9 @@ __all__ = [
     "LedgerAccount",
     "LedgerSeal",
     "LedgerTransfer",
+    "Minimum",
+    "MonthCharge",
+    "MonthKind",
     "Payment",
     "PaymentDispute",
     "PaymentRefund",

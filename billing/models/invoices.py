@@ -100,8 +100,18 @@ class Invoice(TenantOwned):
         return self.to_pay if self.status == InvoiceStatus.FINALIZED else 0
 
 
+class LineKind(models.TextChoices):
+    USAGE = "usage"  # seconds at a price
+    STORAGE = "storage"
+    SHORTFALL = "shortfall", "Committed and not used"
+    MINIMUM = "minimum", "Minimum spend"
+
+
 class InvoiceLine(TenantOwned):
-    """RatedCharges of one project, offering and price version, rounded once, half up."""
+    """RatedCharges of one project, offering and price version, less what the month takes off; or what it adds.
+
+    Rounded once, half up.
+    """
 
     id = models.BigAutoField(primary_key=True)
     invoice = models.ForeignKey(Invoice, on_delete=models.CASCADE, related_name="lines")
@@ -109,10 +119,14 @@ class InvoiceLine(TenantOwned):
     project_id = models.CharField(max_length=ID_LENGTH)
     offering_id = models.CharField(max_length=ID_LENGTH)
     price_version_id = models.BigIntegerField()
+    # Of another kind than usage, the kind stands for the offering, so that older releases still write by line_once.
+    kind = models.CharField(max_length=9, choices=LineKind, default=LineKind.USAGE, db_default="usage")
     leases = models.PositiveIntegerField()  # how many are in it
     unit_seconds = models.BigIntegerField()  # what is left after those were given back
     given_back_s = models.BigIntegerField(default=0, db_default=0)
     exact_num = models.DecimalField(max_digits=38, decimal_places=0)
+    # Of it, what MonthCharges come to, which is mostly less than nought: the rest is of its seconds.
+    month_num = models.DecimalField(max_digits=38, decimal_places=0, default=0, db_default=0)
     minor = models.BigIntegerField()
     tax_category = models.CharField(max_length=10, default=STANDARD, db_default=STANDARD)
     tax_minor = models.BigIntegerField(default=0, db_default=0)  # its part of the tax on its category
@@ -127,3 +141,13 @@ class InvoiceLine(TenantOwned):
 
     def __str__(self) -> str:
         return f"line {self.n}"
+
+    @property
+    def charged_num(self) -> int:
+        """What its seconds come to, over 3600·10⁹, before the month takes anything off."""
+        return int(self.exact_num) - int(self.month_num)
+
+    @property
+    def is_usage(self) -> bool:
+        """Whether it is of an offering at a price; any other stands for itself."""
+        return self.kind == LineKind.USAGE

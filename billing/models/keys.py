@@ -55,3 +55,15 @@ def card_form_id() -> str:
 
 def topup_id() -> str:
     return ids.new("top")
+
+
+def campaign_id() -> str:
+    return ids.new("cam")
+
+
+def discount_id() -> str:
+    return ids.new("dis")
+
+
+def minimum_id() -> str:
+    return ids.new("min")

@@ -3,12 +3,19 @@
 from typing import Self
 
 from django.contrib.postgres.constraints import ExclusionConstraint
-from django.contrib.postgres.fields import DateTimeRangeField, RangeOperators
+from django.contrib.postgres.fields import ArrayField, DateTimeRangeField, RangeOperators
 from django.db import models
 from django.db.models import F, Q
 
 from billing.models.keys import ID_LENGTH
 from broker.models import Offering
+
+
+class PriceModel(models.TextChoices):
+    FLAT = "flat"
+    GRADUATED = "graduated"  # each part of a month's use at the price of the tier that it falls into
+    VOLUME = "volume"  # all of a month's use at the price of the tier that it reaches
+    PACKAGE = "package"  # so many hours at once for a price; what is left over by the hour, if that is less
 
 
 class RateCard(models.Model):
@@ -45,6 +52,11 @@ class PriceVersion(models.Model):
     nano_per_hour = models.BigIntegerField()  # 10⁻⁹ currency units an hour, for one
     # What is taken back for others before it ran so long since its start costs nothing.
     free_start_s = models.PositiveIntegerField(default=0, db_default=0)
+    # Points, not stretches, so that tiers tile by construction: from so many unit-seconds of a tenant's month on, so
+    # much an hour; before the first, and at most, the price itself. Of a package: its size, and what a whole one costs.
+    model = models.CharField(max_length=9, choices=PriceModel, default=PriceModel.FLAT, db_default="flat")
+    tier_from_s = ArrayField(models.BigIntegerField(), null=True)
+    tier_nano = ArrayField(models.BigIntegerField(), null=True)
     created_by = models.CharField(max_length=254, blank=True, default="")
     created_at = models.DateTimeField()
 

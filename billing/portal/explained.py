@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from billing.domain.explain import fraction
-from billing.models import InvoiceLine
+from billing.domain.explain import exactly, fraction
+from billing.models import InvoiceLine, MonthCharge
 from billing.services.explain import Explained, explain
 
 SHOWN = 12
@@ -30,14 +30,28 @@ class Drawer:
 
     @property
     def rule(self) -> tuple[str, str, str]:
-        """The multiplication, its exact result and the rounded one."""
+        """The multiplication, its exact result and the rounded one; of what is of no hours, nothing."""
+        if self.told.rule is None:
+            return "", "", ""
         left, _, right = self.told.rule.sum.partition(" = ")
         exact, _, rounded = right.partition(" → ")
         return left, exact, rounded
 
     @property
     def fraction(self) -> str:
-        return fraction(int(self.told.line.exact_num))
+        """What its seconds come to, before the month takes anything off."""
+        return fraction(self.told.line.charged_num)
+
+    @property
+    def left(self) -> tuple[str, str]:
+        """What is left after the month, as a fraction, and with its decimals."""
+        num = int(self.told.line.exact_num)
+        return fraction(num), exactly(num)
+
+    @property
+    def carried(self) -> list[tuple[MonthCharge, str]]:
+        """What the month took off or added, each with its amount, exact and without its sign."""
+        return [(each, exactly(abs(int(each.exact_num)))) for each in self.told.month]
 
     @property
     def parts(self) -> list[Part]:

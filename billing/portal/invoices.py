@@ -102,7 +102,7 @@ class Row:
     line: InvoiceLine
     what: str
     sub: str
-    nano_per_hour: int
+    nano_per_hour: int | None
     url: str
 
 
@@ -210,7 +210,7 @@ def lines_of(invoice: Invoice) -> list[Row]:
         Row(
             line=each.line,
             what=each.what,
-            sub=f"{each.project} · {each.terms}",
+            sub=" · ".join(filter(None, (each.project, each.terms))),
             nano_per_hour=each.nano_per_hour,
             url=f"{reverse('invoice', args=[invoice.pk])}?line={each.line.n}",
         )
@@ -298,7 +298,8 @@ def attempt(payment: Payment) -> tuple[str, str, datetime]:
 def cells(invoice: Invoice, rows: list[Row]) -> list[list[object]]:
     return [
         [row.line.n, row.line.project_id, row.what, row.sub, row.line.leases, row.line.unit_seconds,
-         fixed_point(row.nano_per_hour, 9), decimal_string(row.line.minor, invoice.currency),
+         "" if row.nano_per_hour is None else fixed_point(row.nano_per_hour, 9),
+         decimal_string(row.line.minor, invoice.currency),
          decimal_string(row.line.tax_minor, invoice.currency), invoice.currency]
         for row in rows
     ]  # fmt: skip

@@ -19,13 +19,28 @@ from django.db import connection
 
 from billing.domain.money import exponent_of
 from billing.domain.periods import month_of
-from billing.models import BillingPeriod, Invoice, InvoiceLine, InvoiceStatus, InvoiceTax, PriceVersion, Quote
+from billing.models import (
+    BillingPeriod,
+    Invoice,
+    InvoiceLine,
+    InvoiceStatus,
+    InvoiceTax,
+    MonthCharge,
+    PriceVersion,
+    Quote,
+)
+from billing.services.month_charges import facts, reckoning
 from billing.services.statements import statement
 from tenants.services.refusals import Refused
 from tenants.services.walls import as_tenant
 
 FORMAT = "gpubroker-invoice"
-UNTAXED, TAXED, TERMS = 1, 2, 3  # the oldest that can say it: what is final has the same bytes for ever
+UNTAXED, TAXED, TERMS, MONTHLY = (
+    1,
+    2,
+    3,
+    4,
+)  # the oldest that can say it: what is final has the same bytes for ever
 AT_ONCE = 1000  # leases in one statement
 TRIES = 3
 
@@ -49,6 +64,8 @@ class Bundle:
     # None where nothing is said of tax, as in every bundle of older releases.
     taxes: list[dict[str, Any]] | None
     terms: bool  # whether prices are told with more than what they cost
+    # What the month carries beside its seconds, and what that follows from; None where it carries nothing.
+    monthly: dict[str, list[dict[str, Any]]] | None
     leases: list[tuple[str, int]]  # by id, each with the last of its stretches that is charged here
     late: dict[str, list[Part]]
 
@@ -71,11 +88,13 @@ class Bundle:
         return bytes(held)
 
     def _body(self) -> Iterator[str]:
-        version = TERMS if self.terms else UNTAXED if self.taxes is None else TAXED
+        told = TERMS if self.terms else UNTAXED if self.taxes is None else TAXED
+        version = told if self.monthly is None else MONTHLY
         yield f'{{"format":"{FORMAT}","version":{version},\n"invoice":{_json(self.head)},\n'
         sections = [("months", self.months), ("prices", self.prices), ("lines", self.lines)]
         if self.taxes is not None:
             sections.append(("taxes", self.taxes))
+        sections += (self.monthly or {}).items()
         for name, rows in sections:
             yield f'"{name}":[{",".join(f"{chr(10)}{_json(row)}" for row in rows)}],\n'
         yield '"leases":['
@@ -118,9 +137,9 @@ def bundle(invoice: Invoice) -> Bundle:
     for _ in range(TRIES):
         invoice.refresh_from_db(fields=["status", "total", "tax", "treatment"])
         lines = list(InvoiceLine.objects.filter(invoice=invoice).order_by("n"))
-        charged = charged_on(invoice)
-        if invoice.status != InvoiceStatus.DRAFT or _settled(invoice, lines, charged):
-            return _gathered(invoice, lines, charged)
+        charged, carried = charged_on(invoice), reckoning.of(invoice)
+        if invoice.status != InvoiceStatus.DRAFT or _settled(invoice, lines, charged, carried):
+            return _gathered(invoice, lines, charged, carried)
     raise DraftMoves(
         "What was charged last is not on its lines yet.",
         fix="Ask again in a minute; a final invoice never moves.",
@@ -150,9 +169,14 @@ def charged_on(invoice: Invoice) -> Charged:
     return Charged(last, dict(sums), promised)
 
 
-def _settled(invoice: Invoice, lines: list[InvoiceLine], charged: Charged) -> bool:
-    """Tell whether a draft's lines and total are those of its charges."""
-    said = {_key(line): (line.leases, line.unit_seconds, int(line.exact_num)) for line in lines}
+def _settled(
+    invoice: Invoice, lines: list[InvoiceLine], charged: Charged, carried: list[MonthCharge]
+) -> bool:
+    """Tell whether a draft's lines and total are those of its charges, and of what its month carries."""
+    said = {_key(line): (line.leases, line.unit_seconds, line.charged_num) for line in lines if line.is_usage}
+    month = {_key(line): int(line.month_num) for line in lines if line.month_num}
+    if month != reckoning.by_line(carried):
+        return False
     return said == charged.sums and invoice.total == sum(line.minor + line.tax_minor for line in lines)
 
 
@@ -160,7 +184,9 @@ def _key(line: InvoiceLine) -> Key:
     return line.project_id, line.offering_id, line.price_version_id
 
 
-def _gathered(invoice: Invoice, lines: list[InvoiceLine], charged: Charged) -> Bundle:
+def _gathered(
+    invoice: Invoice, lines: list[InvoiceLine], charged: Charged, carried: list[MonthCharge]
+) -> Bundle:
     late = defaultdict[str, list[tuple[int, int]]](list)
     with connection.cursor() as cursor:
         cursor.execute(statement("bundle_late"), {"period": invoice.period_id})
@@ -173,7 +199,7 @@ def _gathered(invoice: Invoice, lines: list[InvoiceLine], charged: Charged) -> B
     end = max(month.span.upper for month in months)
     priced = {line.price_version_id for line in lines} | charged.promised
     versions = list(PriceVersion.objects.filter(pk__in=priced).order_by("pk"))
-    terms = any(version.tenant_id or version.free_start_s for version in versions)
+    terms = bool(carried) or any(version.tenant_id or version.free_start_s for version in versions)
     nano = {version.pk: version.nano_per_hour for version in versions if terms}
     taxed = bool(invoice.treatment) or terms
     told = {"tax": invoice.tax, "treatment": invoice.treatment} if taxed else {}
@@ -190,12 +216,20 @@ def _gathered(invoice: Invoice, lines: list[InvoiceLine], charged: Charged) -> B
             **told,
         },
         months=[_month(month) for month in months],
-        prices=[_price(version, end, terms=terms) for version in versions],
+        prices=[
+            _price(version, end, terms=terms) | (facts.price(version) if carried else {})
+            for version in versions
+        ],
         lines=[
-            _line(line, told, by=invoice.treatment, nano=nano.get(line.price_version_id)) for line in lines
+            _line(
+                line, told, by=invoice.treatment, nano=nano.get(line.price_version_id, 0) if terms else None
+            )
+            | (facts.line(line) if carried else {})
+            for line in lines
         ],
         taxes=_taxes(invoice) if taxed else None,
         terms=terms,
+        monthly=facts.monthly(invoice, lines, carried) if carried else None,
         leases=sorted(charged.last.items()),
         late={
             lease: [{"seq": seq, "month": labels[period]} for seq, period in sorted(parts)]

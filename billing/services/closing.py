@@ -134,7 +134,7 @@ def _close(tenant: Tenant, month: BillingPeriod, now: datetime) -> None:
     _tick(tenant, month.span.upper)
     rating.rate_tenant(tenant, now=now)
     periods.ensure(tenant, since=month.span.lower, until=now)  # whatever comes late must find an open month
-    drafts.refresh(tenant, now=now)
+    drafts.refresh(tenant, now=now, closes=month)
     invoice = (
         Invoice.objects.filter(period=month, status=InvoiceStatus.DRAFT).select_related("period").first()
     )

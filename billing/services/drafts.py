@@ -1,28 +1,35 @@
 """Draft invoices: what a month has come to so far, for as long as it may still change."""
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 import structlog
 from django.db import DatabaseError, connection
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, Q
 
 from billing.domain.money import EXACT_PER_UNIT, exponent_of
 from billing.domain.tax import TAXED
-from billing.models import BillingPeriod, Invoice, InvoiceStatus, RatedCharge
+from billing.models import BillingPeriod, Invoice, InvoiceLine, InvoiceStatus, MonthCharge, RatedCharge
+from billing.models.invoices import LineKind
 from billing.models.periods import OPEN
+from billing.services.month_charges import minimums, reckoning
 from billing.services.statements import statement
 from billing.services.tax import standings
 from tenants.models import Tenant
 from tenants.services.walls import as_tenant
 
+ADDED = frozenset(LineKind.values) - {LineKind.USAGE}  # lines of no offering
 log = structlog.get_logger(__name__)
 
 
-def refresh(tenant: Tenant, *, now: datetime) -> int:
-    """Bring the tenant's drafts up to its charges; return how many lines changed. Repeating it changes none."""
+def refresh(tenant: Tenant, *, now: datetime, closes: BillingPeriod | None = None) -> int:
+    """Bring the tenant's drafts up to its charges; return how many lines changed. Repeating it changes none.
+
+    What a month carries beside its seconds is an estimate on them, but of the month that `closes`: there it is written.
+    """
     with as_tenant(tenant.pk):
-        _open_drafts(tenant, now)
+        carried = _carried(tenant, now, closes)
         taxed = standings.standing(tenant)
         asked = {
             "treatment": taxed.treatment,
@@ -32,6 +39,7 @@ def refresh(tenant: Tenant, *, now: datetime) -> int:
             "now": now,
             "scale": 10 ** exponent_of(tenant.currency),
             "per_unit": EXACT_PER_UNIT,
+            "carried": json.dumps(_told(carried)),
         }
         with connection.cursor() as cursor:
             cursor.execute(statement("draft"), asked)
@@ -53,11 +61,54 @@ def refresh_all(tenants: Iterable[str], *, now: datetime) -> int:
     return changed
 
 
-def _open_drafts(tenant: Tenant, now: datetime) -> None:
-    """Begin an invoice for every open month that has a charge and none yet."""
+def _carried(
+    tenant: Tenant, now: datetime, closes: BillingPeriod | None
+) -> Mapping[Invoice, Sequence[MonthCharge]]:
+    """Open drafts, and return what the months of all of them carry beside their seconds."""
+    terms = reckoning.any_terms(tenant.pk)
+    _open_drafts(tenant, now, closes if terms else None)
+    if not terms:
+        return {}
+    drafts = Invoice.objects.filter(tenant=tenant, status=InvoiceStatus.DRAFT).select_related("period")
+    found = {invoice: reckoning.reckoned(invoice) for invoice in drafts.order_by("period__span")}
+    for invoice, charges in found.items():
+        _drop_other_additions(invoice, charges)
+        if closes and invoice.period_id == closes.pk:
+            reckoning.write(charges)
+    return found
+
+
+def _drop_other_additions(invoice: Invoice, charges: Sequence[MonthCharge]) -> None:
+    """Take away lines that the month adds no longer: numbers have no gaps, so all of them are written anew."""
+    wanted = {line: num for line, num in reckoning.by_line(charges).items() if line[1] in ADDED}
+    lines = InvoiceLine.objects.filter(invoice=invoice, kind__in=ADDED)
+    if {(line.project_id, line.offering_id, line.price_version_id) for line in lines} - set(wanted):
+        lines.delete()
+
+
+def _told(carried: Mapping[Invoice, Sequence[MonthCharge]]) -> list[dict[str, object]]:
+    return [
+        {
+            "invoice": invoice.pk,
+            "kind": offering if offering in ADDED else LineKind.USAGE,
+            "project": project,
+            "offering": offering,
+            "price": price,
+            "num": str(num),
+        }
+        for invoice, charges in carried.items()
+        for (project, offering, price), num in reckoning.by_line(charges).items()
+    ]
+
+
+def _open_drafts(tenant: Tenant, now: datetime, closes: BillingPeriod | None) -> None:
+    """Begin an invoice for every open month that has a charge and none yet, or that closes and has a minimum."""
     invoice = Invoice.objects.exclude(status=InvoiceStatus.VOID).filter(period=OuterRef("pk"))
     charge = RatedCharge.objects.filter(tenant_id=tenant.pk, billed_period_id=OuterRef("pk"))
-    months = BillingPeriod.objects.filter(~Exists(invoice), Exists(charge), tenant=tenant, status=OPEN)
+    used = Q(Exists(charge))
+    if closes and minimums.in_force(tenant.pk, closes):
+        used |= Q(pk=closes.pk)
+    months = BillingPeriod.objects.filter(~Exists(invoice), used, tenant=tenant, status=OPEN)
     Invoice.objects.bulk_create(
         [
             Invoice(tenant=tenant, period=month, currency=tenant.currency, refreshed_at=now)

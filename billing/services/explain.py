@@ -14,8 +14,9 @@ from billing.domain import rating as oracle
 from billing.domain.explain import Explanation, Piece
 from billing.domain.money import exponent_of, to_minor
 from billing.domain.periods import Period
-from billing.models import Invoice, InvoiceLine, PriceVersion, Quote, RatedCharge
+from billing.models import Invoice, InvoiceLine, MonthCharge, PriceVersion, Quote, RatedCharge
 from billing.services import recount
+from billing.services.month_charges import reckoning
 from billing.services.prices import Price, priced
 from billing.services.recount import Step, period
 from broker.domain.lifecycle import BILLABLE
@@ -83,17 +84,26 @@ class LeaseUse:
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """Everything behind one line. `leases` may be cut short; `leases_total` says how many there are."""
+    """Everything behind one line. `leases` may be cut short; `leases_total` says how many there are.
+
+    `month` is what the month took off it, in order; a line that the month adds is of nothing else.
+    """
 
     line: InvoiceLine
     invoice: Invoice
-    offering: Offering
-    price: Price
-    leases: tuple[LeaseUse, ...]
-    leases_total: int
-    rule: Explanation
     recomputed_exact: int
     recomputed_minor: int
+    offering: Offering | None = None
+    price: Price | None = None
+    leases: tuple[LeaseUse, ...] = ()
+    leases_total: int = 0
+    rule: Explanation | None = None
+    month: tuple[MonthCharge, ...] = ()
+
+    @property
+    def what(self) -> str:
+        """What it charges for, in words."""
+        return self.offering.label if self.offering else str(self.line.get_kind_display())
 
     @property
     def recomputed_equal(self) -> bool:
@@ -103,6 +113,12 @@ class Explained:
 def explain(line: InvoiceLine, *, most: int | None = None) -> Explained:
     """Tell how a line came about, its first `most` leases in detail. Runs behind the tenant's wall."""
     invoice = line.invoice
+    key = line.project_id, line.offering_id, line.price_version_id
+    month = [charge for charge in reckoning.of(invoice) if charge.line == key] if line.month_num else []
+    carried = reckoning.by_line(reckoning.reckoned(invoice)).get(key, 0) if line.month_num else 0
+    if not line.is_usage:
+        minor = to_minor(carried, exponent_of(invoice.currency))
+        return Explained(line, invoice, recomputed_exact=carried, recomputed_minor=minor, month=tuple(month))
     version = PriceVersion.objects.get(pk=line.price_version_id)
     charges = _charges(line)
     leases = sorted({charge.lease_id for charge in charges})
@@ -110,7 +126,7 @@ def explain(line: InvoiceLine, *, most: int | None = None) -> Explained:
     quotes = recount.quotes(leases)
     months, steps = recount.months(invoice.tenant_id), recount.ledger(leases)
     counted = recount.recount(line, steps=steps, months=months, of_line=of_line, quotes=quotes)
-    exact = sum(charge.exact_num for found in counted.values() for charge in found)
+    exact = carried + sum(charge.exact_num for found in counted.values() for charge in found)
     shown = leases[:most]
     names = dict(Lease.objects.filter(pk__in=shown).values_list("pk", "name"))
     spans = [months[key] for key in sorted(of_line)]
@@ -134,6 +150,7 @@ def explain(line: InvoiceLine, *, most: int | None = None) -> Explained:
         ),
         recomputed_exact=exact,
         recomputed_minor=to_minor(exact, exponent_of(invoice.currency)),
+        month=tuple(month),
     )
 
 

@@ -79,6 +79,22 @@ CLAIMS = (
         """,
     ),
     Claim(
+        "months are what they carry",
+        "Every line of an invoice that became final lately has of its month what was written for it, and is never below"
+        " nought.",
+        """
+        SELECT i.id FROM billing_invoice i
+          LEFT JOIN LATERAL (
+               SELECT sum(l.month_num) AS num, min(l.exact_num) AS least FROM billing_invoiceline l
+                WHERE l.invoice_id = i.id) lines ON true
+          LEFT JOIN LATERAL (
+               SELECT sum(m.exact_num) AS num FROM billing_monthcharge m
+                WHERE m.billed_period_id = i.period_id AND m.tenant_id = i.tenant_id) carried ON true
+         WHERE i.finalized_at > %(now)s::timestamptz - interval '2 days' AND i.status <> 'void'
+           AND (coalesce(lines.num, 0) <> coalesce(carried.num, 0) OR lines.least < 0)
+        """,
+    ),
+    Claim(
         "nothing runs unpriced",
         "Every active lease has a price this second.",
         """

@@ -1,8 +1,12 @@
--- Invoice lines against the charges that they carry: exact amounts month by month, then every line's one rounding.
+-- Invoice lines against the charges that they carry, those of their months among them: exact amounts month by month, then every line's one rounding.
 WITH charged AS (
-  SELECT billed_period_id AS period_id, sum(exact_num) AS exact FROM billing_ratedcharge GROUP BY 1
+  SELECT period_id, sum(exact) AS exact
+    FROM (SELECT billed_period_id AS period_id, sum(exact_num) AS exact FROM billing_ratedcharge GROUP BY 1
+           UNION ALL  -- what months carry beside their seconds is written when they close
+          SELECT billed_period_id, sum(exact_num) FROM billing_monthcharge GROUP BY 1) every
+   GROUP BY 1
 ), invoiced AS (
-  SELECT i.period_id, sum(l.exact_num) AS exact
+  SELECT i.period_id, sum(l.exact_num - CASE WHEN i.status = 'draft' THEN l.month_num ELSE 0 END) AS exact
     FROM billing_invoice i
     JOIN billing_invoiceline l ON l.invoice_id = i.id
    WHERE i.status <> 'void'

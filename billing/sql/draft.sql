@@ -1,24 +1,31 @@
 -- Bring a tenant's draft invoices up to its charges: a line for every project, offering and price version,
 -- rounded once, halves away from zero, in integers. Charges are only ever added, so lines keep their numbers.
+-- What the month carries beside its seconds (`carried`) is joined to the line that it takes off, or is a line of its own.
 -- Tax is rounded once for each category, by the rate of the month's last day, and its lines share exactly that: each
 -- rounded down, and one more where most was cut off.
 WITH carried AS (
   SELECT i.id AS invoice_id, c.lease_id, c.project_id, c.offering_id, c.price_version_id, c.unit_seconds, c.exact_num,
-         c.kind
+         c.kind, 0::numeric AS month_num, 'usage'::text AS line_kind
     FROM billing_invoice i
     JOIN billing_ratedcharge c ON c.period_id = i.period_id AND c.billed_period_id = c.period_id
    WHERE i.tenant_id = %(tenant)s AND i.status = 'draft'
    UNION ALL  -- late seconds of a month that is closed
-  SELECT i.id, c.lease_id, c.project_id, c.offering_id, c.price_version_id, c.unit_seconds, c.exact_num, c.kind
+  SELECT i.id, c.lease_id, c.project_id, c.offering_id, c.price_version_id, c.unit_seconds, c.exact_num, c.kind,
+         0, 'usage'
     FROM billing_invoice i
     JOIN billing_ratedcharge c ON c.billed_period_id = i.period_id AND c.billed_period_id <> c.period_id
    WHERE i.tenant_id = %(tenant)s AND i.status = 'draft'
+   UNION ALL  -- of the month
+  SELECT m.invoice, NULL, m.project, m.offering, m.price, 0, m.num, 'month', m.num, m.kind
+    FROM jsonb_to_recordset(%(carried)s::jsonb)
+         AS m (invoice text, kind text, project text, offering text, price bigint, num numeric)
 ), summed AS (
   SELECT invoice_id, project_id, offering_id, price_version_id, count(DISTINCT lease_id) AS leases,
          sum(unit_seconds)::bigint AS unit_seconds, sum(exact_num) AS exact_num,
-         coalesce(-sum(unit_seconds) FILTER (WHERE kind = 'adjust'), 0)::bigint AS given_back_s
+         coalesce(-sum(unit_seconds) FILTER (WHERE kind = 'adjust'), 0)::bigint AS given_back_s,
+         sum(month_num) AS month_num, line_kind
     FROM carried
-   GROUP BY invoice_id, project_id, offering_id, price_version_id
+   GROUP BY invoice_id, project_id, offering_id, price_version_id, line_kind
 ), rounded AS (
   SELECT summed.*, (sign(exact_num)
            * div(2 * abs(exact_num) * %(scale)s + %(per_unit)s, 2 * %(per_unit)s::numeric))::bigint AS minor
@@ -27,7 +34,7 @@ WITH carried AS (
   SELECT rounded.*, coalesce(t.category, 'standard') AS tax_category,
          coalesce(l.n, (SELECT coalesce(max(n), 0) FROM billing_invoiceline k WHERE k.invoice_id = rounded.invoice_id)
                        + row_number() OVER (PARTITION BY rounded.invoice_id, l.n IS NULL
-                                                ORDER BY rounded.project_id, rounded.offering_id,
+                                                ORDER BY rounded.line_kind <> 'usage', rounded.project_id, rounded.offering_id,
                                                          rounded.price_version_id)) AS n
     FROM rounded
     LEFT JOIN billing_invoiceline l USING (invoice_id, project_id, offering_id, price_version_id)
@@ -56,17 +63,17 @@ WITH carried AS (
 ), written AS (
   INSERT INTO billing_invoiceline AS l
          (tenant_id, invoice_id, n, project_id, offering_id, price_version_id, leases, unit_seconds, exact_num, minor,
-          tax_category, tax_minor, given_back_s)
+          tax_category, tax_minor, given_back_s, month_num, kind)
   SELECT %(tenant)s, invoice_id, n, project_id, offering_id, price_version_id, leases, unit_seconds, exact_num, minor,
-         tax_category, tax_minor, given_back_s
+         tax_category, tax_minor, given_back_s, month_num, line_kind
     FROM shared
       ON CONFLICT (invoice_id, project_id, offering_id, price_version_id) DO UPDATE
      SET leases = excluded.leases, unit_seconds = excluded.unit_seconds, exact_num = excluded.exact_num,
          minor = excluded.minor, tax_category = excluded.tax_category, tax_minor = excluded.tax_minor,
-         given_back_s = excluded.given_back_s
-   WHERE (l.leases, l.exact_num, l.unit_seconds, l.given_back_s, l.tax_category, l.tax_minor)
+         given_back_s = excluded.given_back_s, month_num = excluded.month_num
+   WHERE (l.leases, l.exact_num, l.unit_seconds, l.given_back_s, l.month_num, l.tax_category, l.tax_minor)
          IS DISTINCT FROM (excluded.leases, excluded.exact_num, excluded.unit_seconds, excluded.given_back_s,
-                           excluded.tax_category, excluded.tax_minor)
+                           excluded.month_num, excluded.tax_category, excluded.tax_minor)
   RETURNING 1
 ), told AS (
   INSERT INTO billing_invoicetax AS t (tenant_id, invoice_id, category, rate_id, rate_bp, net, tax)

@@ -15,6 +15,14 @@ The rules, which are all that it takes for granted:
   whole life, whatever is valid later. A quote is for one lease, which is asked for before it ends.
 * A line is everything that one project used of one offering at one price; it is exact until it is rounded, once, to
   the smallest coin, halves up. The total is the sum of the lines, and of the tax on them where there is any.
+* A price in tiers is of all that its tenant uses of the offering in the month, unit-seconds in the order of their
+  stretches (start, lease, transition), except what was promised: the first at the price itself, those from `from_s` on
+  at the tier's; by `volume`, all at the price of the tier that the sum reaches; by `package`, whole packages at the
+  tier's price for each, and what is left over by the hour, at most for the price of one more.
+* Then each discount of so many hundredths of a per cent, in the order told, takes that part of what is left of each
+  line that it is of, cut to a 3600·10⁹th; then each of an amount takes whole coins of its lines in proportion to
+  theirs, the missing ones where most was cut off; and where those are not enough, all that there is.
+* What all lines, rounded, lack of the least that was agreed on for the month, by the second, halves up, is a line.
 * Tax is what the lines of a category come to × its rate, rounded once, halves up. Each line has its share of that,
   rounded down; the coins that are then missing go to the lines of which most was cut off, the first of equals first.
 * Seconds that became known after their month was closed are named as `late` and stand on a later invoice.
@@ -37,7 +45,8 @@ from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 FORMAT = "gpubroker-invoice"
-UNTAXED, TAXED, TERMS = 1, 2, 3  # without a word about tax; with it; and with whose a price is
+# Without a word about tax; with it; with whose a price is; and with what the month carries beside its seconds.
+UNTAXED, TAXED, TERMS, MONTHLY = 1, 2, 3, 4
 EQUAL, DIFFERS, UNREADABLE = 0, 1, 2
 SEAL = b'"sha256":'
 STATES = frozenset(
@@ -102,6 +111,49 @@ class Price:
     until: datetime | None
     own: bool = False  # the tenant's, which comes before the list's; since version 3, as is
     free_start_s: int = 0  # how long a start must have run, when it is taken back, to cost anything
+    model: str = "flat"  # since version 4, as is
+    tiers: tuple["Tier", ...] = ()
+
+
+@dataclass(frozen=True)
+class Tier:
+    """From so many unit-seconds of the month on, so much an hour; of a package: its size, and what one costs."""
+
+    from_s: int
+    nano_per_hour: int
+
+
+@dataclass(frozen=True)
+class Discount:
+    """So many hundredths of a per cent off, or so much money, of lines of these offerings."""
+
+    id: str
+    percent_bp: int | None
+    minor: int | None
+    offerings: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Minimum:
+    """The least of a whole month, in the smallest coin; `until` None: beyond it."""
+
+    id: str
+    minor: int
+    since: datetime
+    until: datetime | None
+
+
+@dataclass(frozen=True)
+class Carried:
+    """What the month takes off a line, less than nought, or adds as one; both amounts as a line's exact one."""
+
+    kind: str
+    source: str
+    project: str
+    offering: str
+    price: int
+    base: int
+    exact: int
 
 
 @dataclass(frozen=True)
@@ -120,6 +172,8 @@ class Line:
     tax: int = 0  # beside the amount
     given_back_s: int = 0  # unit-seconds of starts that were taken back, which are not in it; since version 3
     given_back: int = 0  # what those would have come to, as exact is
+    kind: str = "usage"  # since version 4, as is
+    month: int = 0  # of exact, what the month carries
 
 
 @dataclass(frozen=True)
@@ -188,6 +242,9 @@ class Bundle:
     prices: tuple[Price, ...]
     lines: tuple[Line, ...]
     taxes: tuple[Tax, ...]
+    discounts: tuple[Discount, ...]
+    minimums: tuple[Minimum, ...]
+    carried: tuple[Carried, ...]
     leases: tuple[Lease, ...]
     sealed: bool  # its bytes are those that were written
 
@@ -204,22 +261,29 @@ def read(raw: bytes) -> Bundle:
     if not isinstance(found, dict) or found.get("format") != FORMAT:
         raise Unreadable("it is no bundle of an invoice")
     version = found.get("version")
-    if not isinstance(version, int) or isinstance(version, bool) or version not in (UNTAXED, TAXED, TERMS):
+    if (
+        not isinstance(version, int)
+        or isinstance(version, bool)
+        or version not in range(UNTAXED, MONTHLY + 1)
+    ):
         raise Unreadable(
-            f"it is of version {version!a}, and this program knows {UNTAXED} to {TERMS}: get a newer one"
+            f"it is of version {version!a}, and this program knows {UNTAXED} to {MONTHLY}: get a newer one"
         )
     invoice, line = (_untaxed_invoice, _untaxed_line) if version == UNTAXED else (_invoice, _line)
-    price, lease = (_price, _lease) if version == TERMS else (_listed_price, _untold_lease)
+    price, lease = (_price, _lease) if version >= TERMS else (_listed_price, _untold_lease)
     line = _told_line if version == TERMS else line
+    if version == MONTHLY:
+        price, line = _tiered_price, _month_line
     whole = {"format": _text, "version": _count, "invoice": invoice, "months": _list(_month), "prices": _list(price),
              "lines": _list(line), "leases": _list(lease), "sha256": _text}  # fmt: skip
-    parts = _shaped(found, whole | ({"taxes": _list(_tax)} if version != UNTAXED else {}), "the bundle")
+    taxes = {"taxes": _list(_tax)} if version != UNTAXED else {}
+    parts = _shaped(found, whole | taxes | (MONTH if version == MONTHLY else {}), "the bundle")
     sealed, _, digest = raw.rpartition(SEAL)
     mine = hashlib.sha256(sealed).hexdigest()
     names = ("invoice", "months", "prices", "lines", "leases")
     return Bundle(
         **{name: parts[name] for name in names},
-        taxes=parts.get("taxes", ()),
+        **{name: parts.get(name, ()) for name in ("taxes", *MONTH)},
         sealed=digest == b'"%s"}\n' % mine.encode(),
     )
 
@@ -306,8 +370,8 @@ def _list(parse: Parser) -> Parser:
     return parsed
 
 
-def _made(kind: Callable[..., Any], **shape: Parser) -> Parser:
-    return lambda thing, where: kind(**_shaped(thing, shape, where))
+def _made(of: Callable[..., Any], /, **shape: Parser) -> Parser:
+    return lambda thing, where: of(**_shaped(thing, shape, where))
 
 
 INVOICE = {"id": _text, "tenant": _text, "number": _or_none(_text), "month": _text, "currency": _text,
@@ -319,6 +383,9 @@ _untaxed_invoice, _untaxed_line = _made(Invoice, **INVOICE), _made(Line, **LINE)
 _invoice = _made(Invoice, **INVOICE, tax=_count, treatment=_text)
 _line = _made(Line, **LINE, **TAX_OF_LINE)
 _told_line = _made(Line, **LINE, **TAX_OF_LINE, given_back_s=_count, given_back=_digits)
+_month_line = _made(
+    Line, **LINE, **TAX_OF_LINE, given_back_s=_count, given_back=_digits, kind=_text, month=_digits
+)
 _tax = _made(Tax, category=_text, rate_bp=_or_none(_count), net=_count, tax=_count)
 _month = _made(Month, label=_text, start=_moment, end=_moment, start_zone=_text, end_zone=_text)
 _listed_price = _made(
@@ -326,6 +393,27 @@ _listed_price = _made(
 )
 _price = _made(Price, id=_count, offering=_text, nano_per_hour=_digits, since=_moment, until=_or_none(_moment),
                own=_whether, free_start_s=_count)  # fmt: skip
+_tier = _made(Tier, from_s=_count, nano_per_hour=_digits)
+_tiered_price = _made(Price, id=_count, offering=_text, nano_per_hour=_digits, since=_moment, until=_or_none(_moment),
+                      own=_whether, free_start_s=_count, model=_text, tiers=_list(_tier))  # fmt: skip
+MONTH: dict[str, Parser] = {
+    "discounts": _list(
+        _made(Discount, id=_text, percent_bp=_or_none(_count), minor=_or_none(_count), offerings=_list(_text))
+    ),
+    "minimums": _list(_made(Minimum, id=_text, minor=_count, since=_moment, until=_or_none(_moment))),
+    "carried": _list(
+        _made(
+            Carried,
+            kind=_text,
+            source=_text,
+            project=_text,
+            offering=_text,
+            price=_count,
+            base=_digits,
+            exact=_digits,
+        )
+    ),
+}
 _step = _made(Step, seq=_count, at=_moment, state=_state, offering=_text, project=_text, quantity=_count)
 _told_step = _made(Step, seq=_count, at=_moment, state=_state, offering=_text, project=_text, quantity=_count,
                    taken=_whether)  # fmt: skip
@@ -344,6 +432,9 @@ _untold_lease, _lease = (
 Key = tuple[str, str, int]  # project, offering, price: what makes a line
 
 
+Use = tuple[datetime, str, int, int, Key, Price]  # start, lease, transition, unit-seconds, line, price
+
+
 @dataclass
 class Sum:
     """What a line must say."""
@@ -352,7 +443,12 @@ class Sum:
     given_back_s: int = 0
     given_back: int = 0  # over 3600 · 10⁹
     amount: Fraction = Fraction(0)  # in currency units
+    month: int = 0  # of it, what the month carries, over 3600 · 10⁹
     leases: set[str] = field(default_factory=set)
+
+    @property
+    def exact(self) -> int:
+        return int(self.amount * HOUR * NANO)
 
 
 @dataclass
@@ -362,6 +458,8 @@ class Report:
     bundle: Bundle
     offered: dict[str, list[Price]] = field(default_factory=dict)
     sums: dict[Key, Sum] = field(default_factory=dict)
+    used: dict[str, list[Use]] = field(default_factory=dict)  # by offering, what counts for its tiers
+    carried: list[Carried] = field(default_factory=list)
     transitions: int = 0
     stretches: int = 0
     total: int = 0
@@ -401,6 +499,7 @@ def check(raw: bytes) -> Report:
             quotes.add(lease.promised.quote)
             _kept(report, lease, lease.promised)
         _live(report, lease)
+    _carry(report)
     _compare(report)
     return report
 
@@ -537,7 +636,8 @@ def _charge(
     report.stretches += 1
     priced = 0
     promise = lease.promised if lease.promised and lease.promised.offering == begun.offering else None
-    for price, seconds in _priced(report.offered.get(begun.offering, []), promise, start, end):
+    for price, since, until in _priced(report.offered.get(begun.offering, []), promise, start, end):
+        seconds = (until - since) // SECOND
         priced += seconds
         line = report.sums.setdefault((begun.project, begun.offering, price.id), Sum())
         line.leases.add(lease.id)
@@ -545,6 +645,11 @@ def _charge(
             line.given_back_s += seconds * begun.quantity
             line.given_back += price.nano_per_hour * seconds * begun.quantity
             continue
+        if promise is None:
+            key = begun.project, begun.offering, price.id
+            report.used.setdefault(begun.offering, []).append(
+                (since, lease.id, begun.seq, seconds * begun.quantity, key, price)
+            )
         line.unit_seconds += seconds * begun.quantity
         line.amount += Fraction(price.nano_per_hour, NANO) * seconds * begun.quantity / HOUR
     if priced != (seconds := (end - start) // SECOND):
@@ -556,29 +661,120 @@ def _charge(
 
 def _priced(
     offered: list[Price], promised: Promise | None, start: datetime, end: datetime
-) -> Iterator[tuple[Price, int]]:
+) -> Iterator[tuple[Price, datetime, datetime]]:
     """Cut a stretch by the prices of its offering; the one that was promised for it is valid all the time."""
     if promised:
         free = next((price.free_start_s for price in offered if price.id == promised.price), 0)
         kept = Price(promised.price, promised.offering, promised.nano_per_hour, start, end, free_start_s=free)
-        yield kept, (end - start) // SECOND
+        yield kept, start, end
         return
     own = [(price, found) for price in offered if price.own and (found := _shared(price, start, end))]
     for price, (since, until) in own:
-        yield price, (until - since) // SECOND
+        yield price, since, until
     for price in offered:
         if not price.own and (found := _shared(price, start, end)):
-            since, until = found
-            taken = [_shared(mine, since, until) for mine, _ in own]
-            left = (until - since) - sum((b - a for a, b in filter(None, taken)), timedelta(0))
-            if left > timedelta(0):
-                yield price, left // SECOND
+            at, until = found
+            for mine in sorted(filter(None, (_shared(mine, at, until) for mine, _ in own))):
+                if at < mine[0]:
+                    yield price, at, mine[0]
+                at = max(at, mine[1])
+            if at < until:
+                yield price, at, until
 
 
 def _shared(price: Price, start: datetime, end: datetime) -> tuple[datetime, datetime] | None:
     """Return the part of a stretch in which a price is valid, or None."""
     since, until = max(start, price.since), end if price.until is None else min(end, price.until)
     return (since, until) if since < until else None
+
+
+# --- What the month carries ----------------------------------------------------------------------------------
+
+
+def _carry(report: Report) -> None:
+    """Take off what the month takes off lines and add what it adds, in its one order."""
+    invoice = report.bundle.invoice
+    for percent in (True, False):
+        for discount in report.bundle.discounts:
+            if (discount.percent_bp is not None) == percent:
+                _discount(report, discount)
+    lines = sum(rounded(each.amount * 10**invoice.decimals) for each in report.sums.values())
+    if lacks := max(0, _least(report) - lines):
+        report.sums[NO_LINE] = Sum()
+        first = report.bundle.minimums[0].id
+        _carried(report, NO_LINE, "minimum", first, lacks * _coin(invoice), base=lines * _coin(invoice))
+    said, mine = report.bundle.carried, tuple(report.carried)
+    for n, (theirs, found) in enumerate(zip(said, mine, strict=False), 1):
+        report.differs(f"what the month carries, {n}", _of_month(theirs), _of_month(found))
+    report.differs("what the month carries, in all", len(said), len(mine))
+
+
+NO_LINE: Key = ("", "minimum", 0)
+
+
+def _coin(invoice: Invoice) -> int:
+    return int(HOUR * NANO // 10**invoice.decimals)
+
+
+def _carried(report: Report, key: Key, kind: str, source: str, exact: int, *, base: int) -> None:
+    report.carried.append(Carried(kind, source, *key, base=base, exact=exact))
+    report.sums[key].amount += Fraction(exact, HOUR * NANO)
+    report.sums[key].month += exact
+
+
+def _of_month(carried: Carried) -> str:
+    return (
+        f"{carried.kind} by {carried.source} of ({carried.project}, {carried.offering}, {carried.price}):"
+        f" {carried.exact} on {carried.base}"
+    )
+
+
+def _discount(report: Report, discount: Discount) -> None:
+    """Take one discount off its lines."""
+    lines = {key: report.sums[key].exact for key in sorted(report.sums) if key[1] in discount.offerings}
+    if discount.percent_bp is not None:
+        if not 0 <= discount.percent_bp <= WHOLE:
+            report.differences.append(f"discount {discount.id}: it is of less than nothing, or more than all")
+        parts = {key: num * discount.percent_bp // WHOLE for key, num in lines.items()}
+    else:
+        parts = off(lines, discount.minor or 0, _coin(report.bundle.invoice))
+    kind = "amount" if discount.percent_bp is None else "percent"
+    for key, num in parts.items():
+        if num > 0:
+            _carried(report, key, kind, discount.id, -num, base=lines[key])
+
+
+def off(lines: dict[Key, int], minor: int, coin: int) -> dict[Key, int]:
+    """Return what each line gives to an amount off all of them."""
+    whole = [num // coin for num in lines.values()]
+    if minor <= sum(whole):
+        return {key: each * coin for key, each in zip(lines, _split(whole, minor), strict=True)}
+    found, left = dict[Key, int](), (minor - sum(whole)) * coin
+    for key, num in lines.items():
+        rest = min(num % coin, left)
+        found[key], left = num - num % coin + rest, left - rest
+    return found
+
+
+def _split(weights: list[int], total: int) -> list[int]:
+    """Share a total by weights: whole parts, and one more where most was cut off, the first of equals first."""
+    full = [Fraction(total * each, sum(weights) or 1) for each in weights]
+    parts = [each.__floor__() for each in full]
+    for at in sorted(range(len(full)), key=lambda at: (parts[at] - full[at], at))[: total - sum(parts)]:
+        parts[at] += 1
+    return parts
+
+
+def _least(report: Report) -> int:
+    """Return the least of the invoice's month, by the second."""
+    found = 0
+    for month in report.bundle.months:
+        if month.label == report.bundle.invoice.month:
+            for agreed in report.bundle.minimums:
+                since, until = max(agreed.since, month.start), min(agreed.until or month.end, month.end)
+                found += rounded(Fraction(agreed.minor * max(0, (until - since) // SECOND),
+                                          (month.end - month.start) // SECOND))  # fmt: skip
+    return found
 
 
 # --- Comparing -----------------------------------------------------------------------------------------------
@@ -596,7 +792,8 @@ def _compare(report: Report) -> None:
         report.differs(f"{name}, seconds", line.unit_seconds, mine.unit_seconds)
         report.differs(f"{name}, seconds given back", line.given_back_s, mine.given_back_s)
         report.differs(f"{name}, exact amount given back", line.given_back, mine.given_back)
-        report.differs(f"{name}, exact amount in 1/3600/10^9", line.exact, int(mine.amount * HOUR * NANO))
+        report.differs(f"{name}, exact amount in 1/3600/10^9", line.exact, mine.exact)
+        report.differs(f"{name}, of it what the month carries", line.month, mine.month)
         minor = rounded(mine.amount * 10**invoice.decimals)
         report.differs(f"{name}, amount", _money(line.minor, invoice), _money(minor, invoice))
         report.total += minor

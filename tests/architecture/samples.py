@@ -224,6 +224,8 @@ PARTICULAR: dict[str, dict[str, Any]] = {
     },
     "billing.PriceVersion": {"rate_card_id": a_card},
     "billing.Quote": {"price_version_id": a_price, "expires_at": AT + timedelta(hours=1)},
+    "billing.Discount": {"percent_bp": 1000},
+    "billing.MonthCharge": {"kind": "minimum"},
     "billing.RatedCharge": {"e": AT + timedelta(hours=1)},
 }
 

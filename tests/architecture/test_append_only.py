@@ -11,6 +11,7 @@ TABLES = {
     "tenants_auditevent": "who did what",
     "broker_transition": "the lives of leases, by which is charged",
     "billing_ratedcharge": "what was charged",
+    "billing_monthcharge": "what months came to beside their seconds",
     "broker_inventorychange": "since when a card or node was out of service, and who said so",
     "broker_layoutstep": "how nodes were cut anew",
     "broker_moveentry": "how leases were moved",

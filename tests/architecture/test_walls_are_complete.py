@@ -37,7 +37,7 @@ OF_NO_TENANT = {
         *("django_migrations", "socialaccount_socialapp", "cache"),
     },
     "what is for sale, and what it costs": {
-        *("broker_gpumodel", "broker_offering", "billing_taxrate", "billing_taxedas"),
+        *("broker_gpumodel", "broker_offering", "billing_taxrate", "billing_taxedas", "billing_campaign"),
     },
     "the fleet, which operators and workers see": {
         *(

@@ -2,6 +2,7 @@
 
 A line is rounded once, its charges are not. They are billed exactly, in steps of 10⁻¹² of the currency unit, and the
 first of a line also bears what the line was rounded by, less than a coin: so they come to the line, and to the invoice.
+What the month takes off lines, or adds as lines, comes after them, each beside the charges of its line.
 """
 
 from collections.abc import Iterator
@@ -9,8 +10,9 @@ from dataclasses import dataclass
 
 from billing.domain.money import EXACT_PER_UNIT, exponent_of, to_minor
 from billing.domain.sharing import Cut
-from billing.models import Invoice, RatedCharge
+from billing.models import Invoice, MonthCharge, RatedCharge
 from billing.services import bundles
+from billing.services.month_charges import reckoning
 from broker.models import Lease
 from tenants.services.walls import as_tenant
 
@@ -48,18 +50,29 @@ class Billed:
         return int(self.charge.exact_num) // self.charge.unit_seconds
 
 
-def billed(invoice: Invoice) -> Iterator[Billed]:
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """What the month carries beside its seconds, and what is billed for it (10⁻¹² of the currency unit)."""
+
+    charge: MonthCharge
+    pico: int
+
+
+def billed(invoice: Invoice) -> Iterator[Billed | Carried]:
     """Yield an invoice's charges lease by lease. No transaction is open in between, however slowly they are taken.
 
     Of a draft they are those there were at the beginning.
     """
     with as_tenant(invoice.tenant_id):
-        charged = bundles.charged_on(invoice)
+        charged, carried = bundles.charged_on(invoice), reckoning.of(invoice)
     places = exponent_of(invoice.currency)
     finer = 10 ** (PLACES - places)
+    whole = {line: exact for line, (_, _, exact) in charged.sums.items()}
+    for line, num in reckoning.by_line(carried).items():
+        whole[line] = whole.get(line, 0) + num
     cuts = {
         line: Cut(to_minor(exact, places) * finer, exact=exact * 10**PLACES, unit=EXACT_PER_UNIT)
-        for line, (_, _, exact) in charged.sums.items()
+        for line, exact in whole.items()
     }
     leases = sorted(charged.last)
     for at in range(0, len(leases), LEASES):
@@ -79,3 +92,5 @@ def billed(invoice: Invoice) -> Iterator[Billed]:
                 yield Billed(
                     charge, asked[charge.lease_id], cuts[line].next(int(charge.exact_num) * 10**PLACES)
                 )
+    for each in carried:
+        yield Carried(each, cuts[each.line].next(int(each.exact_num) * 10**PLACES))

@@ -13,7 +13,8 @@ from typing import Any
 from billing.domain.money import exponent_of, fixed_point, half_up
 from billing.models import Invoice, InvoiceLine, PriceVersion, RatedCharge
 from billing.models.charges import ChargeKind
-from billing.services.exports.charges import PLACES, Billed, billed
+from billing.models.month_charges import OFF
+from billing.services.exports.charges import PLACES, Billed, Carried, billed
 from broker.models import Offering
 from tenants.models import Project
 from tenants.services.walls import as_tenant
@@ -45,6 +46,11 @@ def rows(invoice: Invoice) -> Iterator[tuple[str, ...]]:
         prices = _list_prices(invoice, lines)
     whole = _of_invoice(invoice)
     for each in billed(invoice):
+        if isinstance(each, Carried):
+            of = each.charge.project_id
+            account = {"SubAccountId": of, "SubAccountName": projects.get(of, "")}
+            yield _row(whole | account | _of_month(invoice, each, offerings.get(each.charge.offering_id)))
+            continue
         charge = each.charge
         price = _listed(prices[charge.offering_id], charge.s, otherwise=each.nano_per_hour)
         account = {"SubAccountId": charge.project_id, "SubAccountName": projects.get(charge.project_id, "")}
@@ -52,7 +58,7 @@ def rows(invoice: Invoice) -> Iterator[tuple[str, ...]]:
     for line in lines:
         if line.tax_minor:
             account = {"SubAccountId": line.project_id, "SubAccountName": projects.get(line.project_id, "")}
-            yield _row(whole | account | _of_tax(invoice, line, offerings[line.offering_id]))
+            yield _row(whole | account | _of_tax(invoice, line, offerings.get(line.offering_id)))
 
 
 def _list_prices(invoice: Invoice, lines: list[InvoiceLine]) -> dict[str, list[PriceVersion]]:
@@ -137,19 +143,43 @@ def _consumed(charge: RatedCharge) -> dict[str, str]:
     }
 
 
-def _of_tax(invoice: Invoice, line: InvoiceLine, offering: Offering) -> dict[str, str]:
+def _of_month(invoice: Invoice, each: Carried, offering: Offering | None) -> dict[str, str]:
+    """Tell what the month takes off, as a credit, or adds, as of all of it."""
+    charge = each.charge
+    billed_for = fixed_point(each.pico, PLACES)
+    cost = _cost(int(charge.exact_num))
+    return {
+        "BilledCost": billed_for,
+        "EffectiveCost": billed_for,
+        "ListCost": cost,
+        "ContractedCost": cost,
+        "ChargeCategory": "Credit" if charge.kind in OFF else "Purchase",
+        "ChargeDescription": f"{charge.label}, {offering.label}" if offering else charge.label,
+        "ChargeFrequency": "Recurring",
+        "ChargePeriodStart": moment(invoice.period.span.lower),
+        "ChargePeriodEnd": moment(invoice.period.span.upper),
+        **_sold_as(offering),
+    }
+
+
+def _sold_as(offering: Offering | None) -> dict[str, str]:
+    """Tell what it is of; what is of no offering is the house's own service."""
+    if offering is None:
+        return {"ServiceName": HOUSE}
+    return {"ServiceName": _service(offering), "RegionId": offering.region, "RegionName": offering.region}
+
+
+def _of_tax(invoice: Invoice, line: InvoiceLine, offering: Offering | None) -> dict[str, str]:
     """Tell the tax on a line, as of the whole month."""
     cost = fixed_point(line.tax_minor * 10 ** (PLACES - exponent_of(invoice.currency)), PLACES)
     return {
         **dict.fromkeys(("BilledCost", "EffectiveCost", "ListCost", "ContractedCost"), cost),
         "ChargeCategory": "Tax",
-        "ChargeDescription": f"VAT on line {line.n}, {offering.label}",
+        "ChargeDescription": f"VAT on line {line.n}, {offering.label if offering else line.get_kind_display()}",
         "ChargeFrequency": "Recurring",
         "ChargePeriodStart": moment(invoice.period.span.lower),
         "ChargePeriodEnd": moment(invoice.period.span.upper),
-        "ServiceName": _service(offering),
-        "RegionId": offering.region,
-        "RegionName": offering.region,
+        **_sold_as(offering),
     }
 
 

@@ -6,7 +6,7 @@ from billing.domain.money import decimal_string, fixed_point
 from billing.domain.sheets import written
 from billing.models import Invoice
 from billing.services.exports import focus
-from billing.services.exports.charges import PLACES, Billed, billed
+from billing.services.exports.charges import PLACES, Billed, Carried, billed
 from billing.services.papers.lines import told
 from broker.models import Offering
 from tenants.models import Project
@@ -43,12 +43,12 @@ def _lines(invoice: Invoice) -> Iterator[tuple[object, ...]]:
             each.line.n,
             each.line.project_id,
             each.project,
-            each.line.offering_id,
+            each.line.offering_id if each.line.is_usage else each.line.kind,
             each.what,
             each.terms,
             each.line.leases,
             each.line.unit_seconds,
-            fixed_point(each.nano_per_hour, 9),
+            "" if each.nano_per_hour is None else fixed_point(each.nano_per_hour, 9),
             decimal_string(each.line.minor, invoice.currency),
             each.line.tax_category,
             decimal_string(each.line.tax_minor, invoice.currency),
@@ -61,7 +61,21 @@ def _charges(invoice: Invoice) -> Iterator[tuple[object, ...]]:
         projects = dict(Project.objects.for_tenant(invoice.tenant).values_list("pk", "name"))
         offerings = dict(Offering.objects.values_list("pk", "label"))
     for each in billed(invoice):
-        yield _charge(each, projects, offerings, invoice.currency)
+        if isinstance(each, Carried):
+            yield _carried(each, projects, offerings, invoice.currency)
+        else:
+            yield _charge(each, projects, offerings, invoice.currency)
+
+
+def _carried(
+    each: Carried, projects: Mapping[str, str], offerings: Mapping[str, str], currency: str
+) -> tuple[object, ...]:
+    """Tell what the month takes off a line, or adds, beside its charges."""
+    charge = each.charge
+    line = [charge.project_id, projects.get(charge.project_id, ""), charge.offering_id]
+    what = [f"{offerings.get(charge.offering_id, '')} {charge.label}".strip(), charge.price_version_id or ""]
+    exact = [int(charge.exact_num), fixed_point(each.pico, PLACES), currency, charge.kind]
+    return ("", "", "", "", *line, *what, "", "", "", "", *exact)
 
 
 def _charge(

@@ -50,7 +50,7 @@ def _parts(
         for part in sliced(
             Part(
                 n,
-                tuple(paths[line.project_id]),
+                tuple(paths.get(line.project_id, ())),  # what is of no project, no project's grant pays
                 line.offering_id,
                 month.span.upper,
                 line.minor + line.tax_minor,

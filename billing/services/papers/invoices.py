@@ -38,6 +38,10 @@ RULE = (
     "A line is active seconds × slices × price per hour ÷ 3,600, summed over its leases and rounded once, halves away"
     " from zero. Waiting, starting and ending are free."
 )
+MONTH_RULE = (
+    "What is less by a price in tiers or by a discount is taken off the exact amount of the line before it is rounded:"
+    " tiers first, then percentages in the order they were given, then amounts. The bundle says which and how much."
+)
 CHECK = (
     "The invoice's bundle holds what every lease did, to the second, and the prices then. With it, verify.py works"
     " every figure above out anew on your own computer; both are on the invoice's page."
@@ -70,6 +74,7 @@ def of_invoice(invoice: Invoice) -> Paper:
         sums.append(Sum("Settled from your balance", shown(-drawn, currency)))
     if granted or drawn:
         sums.append(Sum("Due", shown(invoice.total - granted - drawn, currency), "strong"))
+    lines = told(invoice)
     return Paper(
         title="Invoice",
         number=number,
@@ -79,11 +84,12 @@ def of_invoice(invoice: Invoice) -> Paper:
         facts=tuple(facts),
         headline=_headline(invoice, granted=granted, drawn=drawn),
         columns=COLUMNS,
-        groups=_groups(told(invoice), currency),
+        groups=_groups(lines, currency),
         sums=tuple(sums),
         notes=(
             *_treated(invoice),
             Note("How lines are reckoned", RULE),
+            *([Note("What the month takes off", MONTH_RULE)] if _takes_off(lines) else []),
             Note("Check it yourself", CHECK, f"python verify.py {file_name(invoice)}"),
         ),
         foot=f"Invoice {number} · {invoice.pk} · {invoice.tenant_id}",
@@ -136,6 +142,10 @@ def _transfer(invoice: Invoice) -> str:
     return f"Pay by transfer, and write {invoice} on it."
 
 
+def _takes_off(lines: list[Told]) -> bool:
+    return any(each.line.is_usage and each.line.month_num for each in lines)
+
+
 def _groups(lines: list[Told], currency: str) -> tuple[Group, ...]:
     rows = (
         (
@@ -143,8 +153,8 @@ def _groups(lines: list[Told], currency: str) -> tuple[Group, ...]:
             (
                 str(each.line.n),
                 Named(each.what, each.terms),
-                f"{each.line.unit_seconds:,}",
-                rate(each.nano_per_hour, currency),
+                f"{each.line.unit_seconds:,}" if each.line.is_usage else "",
+                rate(each.nano_per_hour, currency) if each.nano_per_hour is not None else "",
                 shown(each.line.minor, currency),
             ),
             each.line.minor,

@@ -20,9 +20,9 @@ def charge_of(payment: Payment) -> Charge:
         # None is ever removed, and the one that is asked for is the last: another begins once it is settled.
         nth = Payment.objects.filter(invoice_id=payment.invoice_id).count()
         lines = list(InvoiceLine.objects.filter(invoice_id=payment.invoice_id).order_by("n"))
-        labels = dict(
-            Offering.objects.filter(pk__in={each.offering_id for each in lines}).values_list("pk", "label")
-        )
+        sold = Offering.objects.filter(pk__in={each.offering_id for each in lines})
+        labels = dict(sold.values_list("pk", "label"))
+        labels |= {each.offering_id: each.get_kind_display() for each in lines if not each.is_usage}
         taxes = InvoiceTax.objects.filter(invoice_id=payment.invoice_id)
         rates = dict(taxes.values_list("category", "rate_bp"))
     number = str(payment.invoice)

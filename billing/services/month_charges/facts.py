@@ -1,0 +1,77 @@
+"""What a bundle says of a month beside its seconds: what was agreed, as facts, and what the invoice makes of it."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from billing.models import Discount, Invoice, InvoiceLine, Minimum, MonthCharge, PriceVersion
+from billing.services.month_charges import discounting, minimums
+
+Told = dict[str, Any]
+
+
+def price(version: PriceVersion) -> Told:
+    """Tell by which model a price asks; of a package the one tier is its size and what it costs."""
+    starts, prices = version.tier_from_s or [], version.tier_nano or []
+    return {
+        "model": version.model,
+        "tiers": [
+            {"from_s": start, "nano_per_hour": str(nano)} for start, nano in zip(starts, prices, strict=True)
+        ],
+    }
+
+
+def line(line: InvoiceLine) -> Told:
+    """Tell what else is known of a line."""
+    return {"kind": line.kind, "month": str(int(line.month_num))}
+
+
+def monthly(invoice: Invoice, lines: list[InvoiceLine], carried: list[MonthCharge]) -> dict[str, list[Told]]:
+    """Tell the discounts and minimums that hold in the month, in the order of applying them, and what it carries."""
+    keys = [(each.project_id, each.offering_id, each.price_version_id) for each in lines]
+    classes = discounting.classes_of(keys)
+    held = discounting.in_force(invoice.tenant_id, invoice.period.label, invoice.currency)
+    return {
+        "discounts": [
+            _discount(each, sorted({key[1] for key in discounting.lines_of(each, keys, classes)}))
+            for each in held
+        ],
+        "minimums": [
+            _minimum(each, invoice.period.span.upper)
+            for each, _ in minimums.in_force(invoice.tenant_id, invoice.period)
+        ],
+        "carried": [
+            {
+                "kind": each.kind,
+                "source": each.source,
+                "project": each.project_id,
+                "offering": each.offering_id,
+                "price": each.price_version_id,
+                "base": str(int(each.base_num)),
+                "exact": str(int(each.exact_num)),
+            }
+            for each in carried
+        ],
+    }
+
+
+def _discount(discount: Discount, offerings: list[str]) -> Told:
+    return {
+        "id": discount.pk,
+        "percent_bp": discount.percent_bp,
+        "minor": discount.minor,
+        "offerings": offerings,
+    }
+
+
+def _minimum(agreed: Minimum, end: datetime) -> Told:
+    until = agreed.valid.upper
+    return {
+        "id": agreed.pk,
+        "minor": agreed.minor,
+        "since": _moment(agreed.valid.lower),
+        "until": _moment(until) if until and until < end else None,
+    }
+
+
+def _moment(at: datetime) -> str:
+    return at.astimezone(UTC).isoformat(timespec="seconds")[:19] + "Z"
