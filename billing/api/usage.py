@@ -97,6 +97,7 @@ DAYS = [
     OpenApiParameter("from", date, description="First day, local; else the first of this month."),
     OpenApiParameter("to", date, description="The day after the last, local; else until now."),
     OpenApiParameter("group_by", str, enum=list(spend.GROUPS)),
+    OpenApiParameter("tag", str, description="With `group_by=tag`: the name of the tag."),
     OpenApiParameter("project", str, description="Only this project and all below it."),
     OpenApiParameter("price_class", str, description="Only offerings of this class; grouped by offering."),
 ]
@@ -107,7 +108,7 @@ class Usage(TenantViewSet):
 
     serializer_class = UsageOut
     pagination_class = None
-    parameters = frozenset({"from", "to", "group_by", "project", "price_class"})
+    parameters = frozenset({"from", "to", "group_by", "tag", "project", "price_class"})
     actions_needed = {"list": "usage.read"}
 
     def get_queryset(self) -> QuerySet[Project]:
@@ -115,16 +116,19 @@ class Usage(TenantViewSet):
 
     @extend_schema(parameters=DAYS, responses=UsageOut, filters=False)
     def list(self, request: Request) -> Response:
-        """Return usage by day, stacked by offering, project or lease."""
+        """Return usage by day, stacked by offering, project, lease, whoever asked or the value of a tag."""
         projects, tenant = self.filter_queryset(self.get_queryset()), self.request.tenant
         group = request.query_params.get("group_by", "offering")
         if group not in spend.GROUPS:
             raise ValidationError({"group_by": f"Is one of {', '.join(spend.GROUPS)}."})
         if wanted := request.query_params.get("project"):
             projects = projects.filter(path__contains=[self.project_for(wanted).pk])
+        tag = request.query_params.get("tag", "")
+        if bool(tag) != (group == "tag"):
+            raise ValidationError({"tag": "Is the name of a tag, and goes with `group_by=tag`."})
         since, until = self._span(request)
         ids = projects.values_list("pk", flat=True)
-        used = spend.by_day(tenant, since, until, group=group, projects=ids)
+        used = spend.by_day(tenant, since, until, group=group, tag=tag, projects=ids)
         lines = spend.lines([since, until], until=until, projects=ids)
         if terms := request.query_params.get("price_class", ""):
             known = of_class(terms, group)

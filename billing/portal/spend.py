@@ -20,7 +20,7 @@ from billing.portal import calls, downloads, meters
 from billing.portal.addresses import chosen, menu, options, varied
 from billing.portal.pages import PageRequest, page
 from billing.portal.spend_charts import columns, expected, limit, minor, now_at, track
-from billing.portal.tally import SERIES, Group, Tally, asked, key_of, tally
+from billing.portal.tally import SERIES, TAG, Group, Tally, asked, key_of, tally
 from billing.services import outlook as ahead
 from billing.services import spend as services
 from billing.services.spend import Line
@@ -58,7 +58,8 @@ def spend(request: PageRequest) -> HttpResponse:
     tenant, now = request.tenant, request.now
     zone = ZoneInfo(tenant.time_zone)
     step = chosen(request, "by", dict(STEPS), "day")
-    group = chosen(request, "group", dict(GROUPS), "offering")
+    groups = [*GROUPS, *((TAG + name, name) for name in services.tags(request.scope.ids))]
+    group = chosen(request, "group", dict(groups), "offering")
     months = known_months(request)
     label = chosen(request, "period", dict(months), months[0][0])
     month = span_of(label, tenant.time_zone)
@@ -107,12 +108,12 @@ def spend(request: PageRequest) -> HttpResponse:
         "budget": budget,
         "draft": (invoice := draft(request, label)),
         "draft_note": note(invoice, told, late=getattr(invoice, "late", False)),
-        "chart_words": f"Spend per {step}, stacked by {dict(GROUPS)[group]}",
+        "chart_words": f"Spend per {step}, stacked by {dict(groups)[group]}",
         "track_words": f"Running total of {words(month, tenant.time_zone)}",
         "step": step,
         "steps": options(request, "by", STEPS, step),
-        "filters": chips(request, months, label, group),
-        "group": dict(GROUPS)[group],
+        "filters": chips(request, months, label, groups, group),
+        "group": dict(groups)[group],
         "currency": tenant.currency,
         "project": request.project,
         "csv": varied(request, format="csv"),
@@ -176,10 +177,17 @@ def words(month: Period, time_zone: str) -> str:
     return f"{(month.start + timedelta(days=14)).astimezone(ZoneInfo(time_zone)):%B}"
 
 
+def grouped(group: str) -> dict[str, str]:
+    """Return how the API is asked for a grouping."""
+    return (
+        {"group_by": "tag", "tag": group.removeprefix(TAG)} if group.startswith(TAG) else {"group_by": group}
+    )
+
+
 def same(request: PageRequest, since: datetime, until: datetime, group: str) -> dict[str, str]:
     """Return the parameters by which the API tells the same usage."""
     zone = ZoneInfo(request.tenant.time_zone)
-    wanted = {"from": f"{since.astimezone(zone):%Y-%m-%d}", "group_by": group}
+    wanted = {"from": f"{since.astimezone(zone):%Y-%m-%d}", **grouped(group)}
     if until < request.now:
         wanted["to"] = f"{until.astimezone(zone):%Y-%m-%d}"
     if not request.scope.whole:
@@ -213,7 +221,11 @@ def note(invoice: Invoice | None, told: Tally, *, late: bool) -> str:
 
 
 def chips(
-    request: PageRequest, months: list[tuple[str, str]], label: str, group: str
+    request: PageRequest,
+    months: list[tuple[str, str]],
+    label: str,
+    groups: list[tuple[str, str]],
+    group: str,
 ) -> list[dict[str, Any]]:
     """Return the filters: the month, the grouping, the price class."""
     return [
@@ -224,8 +236,8 @@ def chips(
         },
         {
             "label": "Group by",
-            "value": dict(GROUPS)[group],
-            "options": options(request, "group", GROUPS, group),
+            "value": dict(groups)[group],
+            "options": options(request, "group", groups, group),
         },
         *([menu(request, "class", "Class", CLASSES)] if group == "offering" else []),
     ]

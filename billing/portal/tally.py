@@ -14,6 +14,7 @@ from broker.models import Lease, Offering
 
 SERIES = ("f1", "f5", "f3", "f2", "f4", "f6")  # f6 is always "other"
 NAMED = len(SERIES) - 1
+TAG = "tag:"  # before the name of the tag that groups
 
 
 @dataclass(frozen=True)
@@ -72,13 +73,14 @@ def asked(request: PageRequest, borders: Sequence[datetime], *, until: datetime,
     """Return the lines of the open project in each stretch, of the price class the address asks for; one query."""
     if until <= borders[0]:
         return []
-    found = spend.lines(borders, until=until, projects=request.scope.ids, by_who=group == "user")
+    cut, _, tag = group.partition(":")
+    found = spend.lines(borders, until=until, projects=request.scope.ids, cut=cut, tag=tag)
     return [line for line in found if group != "offering" or sold(request, line.offering)]
 
 
 def key_of(line: Line, group: str) -> str:
     """Return which group a line belongs to."""
-    return {"project": line.project, "user": line.who}.get(group, line.offering)
+    return {"project": line.project, "offering": line.offering}.get(group, line.part)
 
 
 def tally(request: PageRequest, lines: Iterable[Line], *, group: str) -> Tally:
@@ -114,6 +116,8 @@ def known(request: PageRequest, keys: set[str], group: str) -> tuple[dict[str, s
         return dict(
             asked.values_list("requested_by", "requested_by_label").distinct()
         ), "nobody in particular"
+    if group.startswith(TAG):
+        return {key: key for key in keys - {""}}, f"without the tag {group.removeprefix(TAG)}"
     return named(offerings(request)), ""
 
 

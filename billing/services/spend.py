@@ -17,9 +17,10 @@ from billing.domain.periods import midnight
 from billing.services.statements import statement
 from tenants.models import Tenant
 
-# By what usage can be told, and where that stands. Who asked stands on the lease, and is its tenant's own.
-WHO = "coalesce((SELECT l.requested_by FROM broker_lease l WHERE l.id = m.lease_id), '')"
-GROUPS = {"offering": "m.offering_id", "project": "m.project_id", "lease": "m.lease_id", "user": WHO}
+# By what usage can be told, and where that stands. Who asked and tags stand on the lease, and are its tenant's own.
+ON_LEASE = "coalesce((SELECT {} FROM broker_lease l WHERE l.id = m.lease_id), '')"
+CUTS = {"user": ON_LEASE.format("l.requested_by"), "tag": ON_LEASE.format("l.tags ->> %(tag)s")}
+GROUPS = {"offering": "m.offering_id", "project": "m.project_id", "lease": "m.lease_id", **CUTS}
 BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 SECONDS = "extract(epoch FROM e - s)::bigint"
 # A line of the invoice is a project's use of one price version, which is of one offering. What was given back is
@@ -43,13 +44,19 @@ SELECT d.number, {key}, sum(extract(epoch FROM least(m.e, d.e) - greatest(m.s, d
  GROUP BY 1, 2 ORDER BY 1, 2
 """
 LINES = """
-SELECT d.number, m.project_id, m.offering_id, m.version, {who},
+SELECT d.number, m.project_id, m.offering_id, m.version, {cut},
        sum(extract(epoch FROM least(m.e, d.e) - greatest(m.s, d.s))::bigint * m.quantity)::bigint,
        sum(extract(epoch FROM least(m.e, d.e) - greatest(m.s, d.s))::bigint * m.quantity * m.nano)::numeric(38)
   FROM mine m
   JOIN unnest(%(begins)s::timestamptz[], %(ends)s::timestamptz[]) WITH ORDINALITY AS d(s, e, number)
     ON m.s < d.e AND m.e > d.s
  GROUP BY 1, 2, 3, 4, 5 ORDER BY 1, 2, 3, 4, 5
+"""
+MOST_TAGS = 20
+TAGS = """
+SELECT tag.name FROM broker_lease l CROSS JOIN LATERAL jsonb_object_keys(l.tags) AS tag (name)
+ WHERE (%(projects)s::text[] IS NULL OR l.project_id = ANY(%(projects)s::text[])) AND l.tags <> '{}'
+ GROUP BY tag.name ORDER BY count(*) DESC, tag.name LIMIT %(most)s
 """
 BURNING = """
 SELECT coalesce(sum(l.quantity * coalesce(q.nano_per_hour, v.nano_per_hour)), 0)::bigint
@@ -102,7 +109,7 @@ class Line:
     price_version: int
     unit_seconds: int
     exact_num: int
-    who: str = ""  # asked for the leases, where that is asked for: else the line is everybody's
+    part: str = ""  # who asked for the leases, or the value of their tag, where a line is cut by it
 
 
 def between(tenant: Tenant, since: datetime, until: datetime, projects: Iterable[str] | None = None) -> int:
@@ -119,24 +126,27 @@ def lines(
     *,
     until: datetime,
     projects: Iterable[str] | None = None,
-    by_who: bool = False,
+    cut: str = "",
+    tag: str = "",
 ) -> list[Line]:
     """Return the lines of every stretch from one border to the next, no further than `until`, in one query.
 
-    Borders are whole seconds. A line is what the invoice will round once; `by_who` cuts it by who asked for the leases.
+    Borders are whole seconds. A line is what the invoice will round once; it is cut by who asked for the leases
+    (`user`) or by a tag of theirs (`tag`, and which).
     """
     begins, ends = list(borders[:-1]), list(borders[1:])
     rows = _ask(
-        LINES.format(who=WHO if by_who else "''"),
+        LINES.format(cut=CUTS.get(cut, "''")),
         since=begins[0],
         until=min(until, ends[-1]),
         projects=projects,
         begins=begins,
         ends=ends,
+        tag=tag,
     )
     return [
-        Line(begins[number - 1], project, offering, version, unit_seconds, int(exact), who)
-        for number, project, offering, version, who, unit_seconds, exact in rows
+        Line(begins[number - 1], project, offering, version, unit_seconds, int(exact), part)
+        for number, project, offering, version, part, unit_seconds, exact in rows
     ]
 
 
@@ -168,9 +178,10 @@ def by_day(
     until: datetime,
     *,
     group: str,
+    tag: str = "",
     projects: Iterable[str] | None = None,
 ) -> list[Used]:
-    """Return what was used on every local day of [since, until), stacked by offering, project or lease."""
+    """Return what was used on every local day of [since, until), stacked by offering, project, lease, user or a tag."""
     if group not in GROUPS:
         raise ValueError(f"usage is grouped by {', '.join(GROUPS)}, not by {group!r}")
     begins, ends = days(tenant.time_zone, since, until)
@@ -181,10 +192,18 @@ def by_day(
         projects=projects,
         begins=begins,
         ends=ends,
+        tag=tag,
     )
     return [
         Used(begins[number - 1], key, unit_seconds, int(exact)) for number, key, unit_seconds, exact in rows
     ]
+
+
+def tags(projects: Iterable[str] | None) -> list[str]:
+    """Return the names of the tags on leases of these projects (all, unless named), the most used first; one query."""
+    with connection.cursor() as cursor:
+        cursor.execute(TAGS, {"projects": None if projects is None else list(projects), "most": MOST_TAGS})
+        return [name for (name,) in cursor.fetchall()]
 
 
 def days(time_zone: str, since: datetime, until: datetime) -> tuple[list[datetime], list[datetime]]:

@@ -156,6 +156,16 @@ def test_charges_come_page_by_page_without_repeating(kestrel: Home, lease: Lease
     assert len({charge["id"] for charge in found}) == 8
 
 
+def test_usage_is_grouped_by_a_tag_that_has_to_be_named(kestrel: Home, lease: Lease) -> None:
+    with as_tenant(kestrel.tenant.pk):
+        Lease.objects.filter(pk=lease.pk).update(tags={"team": "fold"})
+    asker = Asker(kestrel)
+    found = asker.get("usage?from=2026-11-19&to=2026-11-20&group_by=tag&tag=team")
+    assert [(day["key"], day["unit_seconds"]) for day in found["items"]] == [("fold", 2 * HOUR)]
+    for wrong in ("group_by=tag", "group_by=project&tag=team", "tag=team"):
+        assert asker.get(f"usage?{wrong}", 400)["errors"][0]["field"] == "tag"
+
+
 def test_charges_are_filtered_by_lease_and_moment(kestrel: Home, lease: Lease) -> None:
     asker = Asker(kestrel)
     (charge,) = asker.get(f"rated-charges?lease={lease.pk}")["items"]

@@ -1,4 +1,4 @@
-"""The page of spend, by who asked for the leases."""
+"""The page of spend, by who asked for the leases and by what they are tagged with."""
 
 from datetime import timedelta
 
@@ -37,3 +37,23 @@ def test_a_line_is_rounded_once_and_those_who_asked_share_just_that() -> None:
         assert "nobody in particular" in page
         text = payer.get("/spend/?group=user&format=csv").content.decode().splitlines()
     assert sorted(row.split(",")[1] for row in text[1:]) == ["ada", "bob", "nobody in particular"]
+
+
+def test_a_tag_of_leases_groups_what_they_cost_and_the_call_says_so() -> None:
+    with clock.standing_at(NOW):
+        kestrel = home("Kestrel")
+        offering = sold(EURO)
+        for n, tags in enumerate(({"team": "fold & dock"}, {})):
+            lease = ran(kestrel.project, offering, NOW - timedelta(hours=5 - n), HOUR)
+            with as_tenant(kestrel.tenant.pk):
+                Lease.objects.filter(pk=lease.pk).update(tags=tags)
+        payer = Client()
+        payer.force_login(kestrel.member(Role.BILLING))
+        answer = payer.get("/spend/?group=tag:team")
+        page = answer.content.decode()
+    assert [(group.name, group.minor) for group in answer.context["told"].groups] == [
+        ("fold & dock", 100),
+        ("without the tag team", 100),
+    ]
+    assert "By team" in page
+    assert "group_by=tag&amp;tag=team" in page

@@ -157,6 +157,24 @@ def test_spend_by_line_is_what_the_draft_will_say() -> None:
     assert (line.unit_seconds, line.exact_num) == (HOUR + 60, (HOUR + 60) * EURO)
 
 
+def test_spend_is_told_by_a_tag_and_what_has_none_of_it() -> None:
+    tenant, project = customer()
+    offering = sold(EURO)
+    for n, tags in enumerate(({"team": "fold", "run": "7"}, {"team": "dock"}, {})):
+        lease = ran(project, offering, MONTH + timedelta(hours=3 * n), HOUR)
+        with as_tenant(tenant.pk):
+            Lease.objects.filter(pk=lease.pk).update(tags=tags)
+    with as_tenant(tenant.pk):
+        assert spend.tags(None) == spend.tags([project.pk]) == ["team", "run"]
+        assert spend.tags(["prj_elsewhere"]) == []
+        cut = spend.lines([MONTH, NOW], until=NOW, cut="tag", tag="team")
+        assert [(line.part, line.exact_num) for line in cut] == [
+            (value, HOUR * EURO) for value in ("", "dock", "fold")
+        ]
+        told = spend.by_day(tenant, MONTH, NOW, group="tag", tag="run")
+        assert {each.key: each.unit_seconds for each in told} == {"": 2 * HOUR, "7": HOUR}
+
+
 def test_spend_is_told_by_who_asked_and_comes_to_the_same() -> None:
     tenant, project = customer()
     offering = sold(EURO)
@@ -166,12 +184,12 @@ def test_spend_is_told_by_who_asked_and_comes_to_the_same() -> None:
             Lease.objects.filter(pk=lease.pk).update(requested_by=who)
     for _ in range(2):
         with as_tenant(tenant.pk):
-            cut = spend.lines([MONTH, NOW], until=NOW, by_who=True)
-            assert [(line.who, line.exact_num) for line in cut] == [
+            cut = spend.lines([MONTH, NOW], until=NOW, cut="user")
+            assert [(line.part, line.exact_num) for line in cut] == [
                 (who, HOUR * EURO) for who in ("", "usr_ada", "usr_bob")
             ]
             (whole,) = spend.lines([MONTH, NOW], until=NOW)
-            assert (whole.who, whole.exact_num) == ("", 3 * HOUR * EURO)
+            assert (whole.part, whole.exact_num) == ("", 3 * HOUR * EURO)
             told = spend.by_day(tenant, MONTH, NOW, group="user")
             assert {each.key: each.unit_seconds for each in told} == dict.fromkeys(
                 ("", "usr_ada", "usr_bob"), HOUR
