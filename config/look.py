@@ -145,6 +145,7 @@ OPS_NAV: Plan = (
             ("tenants", "Tenants", "building"),
             ("ops-queue", "Queue", "hourglass"),
             ("ops-invoices", "Invoices", "receipt"),
+            ("ops-disputes", "Disputes", "help"),
             ("ops-grants", "Credit", "gift"),
             ("ops-month-close", "Month close", "calendar"),
             ("ops-ledger", "Ledger", "scale"),

@@ -185,6 +185,18 @@ class Operator(BaseSettings):
         description="What happens so many days after an invoice should have been paid: `remind` writes, `suspend` lets"
         " nothing new begin, `end` ends what runs. Empty: nothing.",
     )
+    dispute_days: int = Field(
+        default=14,
+        ge=0,
+        le=365,
+        description="For how many days after an invoice became final its lines can be disputed, in days of its tenant's"
+        " time zone. 0: not at all.",
+    )
+    correction_limit: int = Field(
+        default=500,
+        ge=0,
+        description="From how many units of a currency on a correction of what was charged needs a second approver.",
+    )
     paper_fonts: str = Field(
         default="",
         description="A folder of fonts (TTF, OTF) for names on invoices in scripts beyond Latin, Greek, Cyrillic,"

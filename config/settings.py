@@ -255,6 +255,7 @@ SPECTACULAR_SETTINGS = {
         "PaymentStatus": "billing.models.payments.PaymentStatus",
         "LineKind": "billing.models.invoices.LineKind",
         "MonthKind": "billing.models.month_charges.MonthKind",
+        "DisputeStatus": "billing.models.disputes.DisputeStatus",
         "TransferKind": "billing.models.ledger.TransferKind",
         "AccountType": [each.value for each in AccountType],
     },
@@ -329,5 +330,7 @@ SUPPLIER = {
 }
 PAYMENT_TERM_DAYS = operator.payment_term_days
 DUNNING = operator.dunning
+DISPUTE_DAYS = operator.dispute_days
+CORRECTION_LIMIT = operator.correction_limit
 PAPER_FONTS = operator.paper_fonts
 DATA_DIR = operator.data_dir

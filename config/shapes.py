@@ -32,6 +32,9 @@ SHAPES = {
     "paid": Shape("paid", "ok"),
     "uncollectible": Shape("failed", "bad"),
     "void": Shape("void", "gone"),
+    # disputes
+    "open": Shape("requested", "wait"),
+    "withdrawn": Shape("void", "gone"),
     # payments
     "pending": Shape("provisioning", "work"),
     "succeeded": Shape("paid", "ok"),

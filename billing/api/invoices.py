@@ -19,6 +19,7 @@ from billing.api.payments import PaymentOut
 from billing.domain.explain import fraction
 from billing.domain.tax import Treatment, per_cent
 from billing.models import DunningStep, Invoice, InvoiceLine, InvoiceStatus, InvoiceTax, MonthKind
+from billing.services.disputes import window
 from billing.services.explain import Explained, LeaseUse, explain
 from billing.services.exports import sheets
 from billing.services.papers import keeping
@@ -28,6 +29,7 @@ from tenants.api.idempotency import idempotent
 from tenants.api.views import TenantViewSet
 
 MOST_LEASES = 200
+UTC_MOMENT = serializers.DateTimeField()
 NUMBERS = 9  # digits of a line's number that can be meant
 
 
@@ -90,6 +92,8 @@ class InvoiceOut(serializers.ModelSerializer[Invoice]):
     )
     due = serializers.SerializerMethodField(help_text="What is still to be paid; of a draft nothing is yet.")
 
+    disputable_until = serializers.SerializerMethodField(help_text="Before when its lines can be disputed.")
+
     class Meta:
         model = Invoice
         fields = (
@@ -110,11 +114,17 @@ class InvoiceOut(serializers.ModelSerializer[Invoice]):
             "settled",
             "due",
             "due_at",
+            "disputable_until",
             "reminders",
             "refreshed_at",
             "finalized_at",
             "paid_at",
         )
+
+    @extend_schema(responses=serializers.DateTimeField(allow_null=True))
+    def get_disputable_until(self, invoice: Invoice) -> str | None:
+        until = window.closes_at(invoice)
+        return UTC_MOMENT.to_representation(until) if until else None
 
     def get_number(self, invoice: Invoice) -> str | None:
         return str(invoice) if invoice.number else None

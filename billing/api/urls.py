@@ -5,6 +5,7 @@ from rest_framework.routers import SimpleRouter
 
 from billing.api import papers
 from billing.api.all_cards import OpsGpus
+from billing.api.all_disputes import OpsDisputes
 from billing.api.all_grants import OpsGrants
 from billing.api.all_invoices import OpsCreditNotes, OpsInvoices
 from billing.api.all_ledger import OpsLedgerTransfers, OpsTrialBalance
@@ -19,6 +20,7 @@ from billing.api.budgets import Budgets, Holds
 from billing.api.cards import CardForms, Cards
 from billing.api.credit_notes import CreditNotes
 from billing.api.details import Details
+from billing.api.disputes import Disputes
 from billing.api.grants import Grants
 from billing.api.invoices import Invoices
 from billing.api.outlook import UsageOutlook
@@ -37,6 +39,7 @@ router.register("usage-outlook", UsageOutlook, "api-usage-outlook")
 router.register("rated-charges", RatedCharges, "api-rated-charge")
 router.register("invoices", Invoices, "api-invoice")
 router.register("credit-notes", CreditNotes, "api-credit-note")
+router.register("disputes", Disputes, "api-dispute")
 router.register("budgets", Budgets, "api-budget")
 router.register("holds", Holds, "api-hold")
 router.register("topups", TopUps, "api-topup")
@@ -60,6 +63,12 @@ router.register("ops/stripe-events", OpsStripeEvents, "api-ops-stripe-event")
 router.register("ops/ledger-transfers", OpsLedgerTransfers, "api-ops-ledger-transfer")
 
 urlpatterns = [
+    path("ops/disputes", OpsDisputes.as_view({"get": "list"}), name="api-ops-dispute-list"),
+    path(
+        "ops/disputes/<str:pk>",
+        OpsDisputes.as_view({"get": "retrieve", "put": "update"}),
+        name="api-ops-dispute-detail",
+    ),
     path(
         "leases/<str:pk>/charges",
         LeaseCharges.as_view({"get": "retrieve"}),

@@ -3,6 +3,7 @@ from billing.models.charges import BillingRun, RatedCharge, RatingMark
 from billing.models.credits import BalanceDraw, CreditNote, CreditNoteLine
 from billing.models.details import BillingDetails
 from billing.models.discounts import Campaign, Discount
+from billing.models.disputes import Dispute, DisputeStatus, DisputeStep
 from billing.models.dunning import DunningStep
 from billing.models.grants import Grant, GrantDraw, GrantLapse, GrantReturn, GrantSource
 from billing.models.invoices import Invoice, InvoiceLine, InvoiceSeries, InvoiceStatus
@@ -51,6 +52,9 @@ __all__ = [
     "CreditNote",
     "CreditNoteLine",
     "Discount",
+    "Dispute",
+    "DisputeStatus",
+    "DisputeStep",
     "DunningStep",
     "EventState",
     "Grant",

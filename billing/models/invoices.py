@@ -47,6 +47,8 @@ class Invoice(TenantOwned):
     finalized_at = models.DateTimeField(null=True)
     paid_at = models.DateTimeField(null=True)
     due_at = models.DateTimeField(null=True)  # when it should be paid by; older ones do not say
+    # Before when its lines can be disputed; older ones do not say.
+    disputable_until = models.DateTimeField(null=True)
     # Who stood on it when it became final; whoever moves or is renamed later does so on later ones.
     customer = models.JSONField(null=True)
     supplier = models.JSONField(null=True)

@@ -67,3 +67,11 @@ def discount_id() -> str:
 
 def minimum_id() -> str:
     return ids.new("min")
+
+
+def dispute_id() -> str:
+    return ids.new("dsp")
+
+
+def correction_id() -> str:
+    return ids.new("cor")

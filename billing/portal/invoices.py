@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from django.contrib import messages
 from django.db.models import F
@@ -17,6 +18,8 @@ from billing.domain.stripe_events import GATEWAY
 from billing.models import (
     BalanceDraw,
     CreditNote,
+    Dispute,
+    DisputeStatus,
     DunningStep,
     Grant,
     GrantDraw,
@@ -30,6 +33,8 @@ from billing.models import (
 from billing.portal import calls, cost_allocation, downloads, explained, taxed
 from billing.portal.pages import PageRequest, page
 from billing.services.bundles import file_name
+from billing.services.crediting import CREDITABLE
+from billing.services.disputes import window
 from billing.services.ledger import books
 from billing.services.papers.lines import told
 from billing.services.payments import opening
@@ -133,6 +138,7 @@ def invoice(request: PageRequest, pk: str) -> HttpResponse:
         "leases": sum(row.line.leases for row in rows),
         "history": history(found, money, notes, draw, grants),
         "notes": notes,
+        **disputed(found, request, str(rows[at].line.n) if at is not None else ""),
         "credited": sum(note.total for note in notes),
         "draw": draw,
         "grants": grants,
@@ -149,6 +155,7 @@ def invoice(request: PageRequest, pk: str) -> HttpResponse:
         "call_focus": calls.get(f"{path}/exports/focus"),
         "file_name": file_name(found),
         "call_notes": calls.get(f"/credit-notes?invoice={found.pk}&limit=500"),
+        "call_disputes": calls.get(f"/disputes?invoice={found.pk}&limit=500"),
         "call_pay": calls.post(f"{path}/pay", {}) if money.payable else "",
     }
     context |= cost_allocation.told(request, found)
@@ -160,8 +167,30 @@ def invoice(request: PageRequest, pk: str) -> HttpResponse:
             "previous": rows[at - 1].url if at else "",
             "next": rows[at + 1].url if at + 1 < len(rows) else "",
             "call_explain": calls.get(f"{path}/lines/{rows[at].line.n}/explain"),
+            "call_dispute": calls.post("/disputes", example(found, rows[at])) if context["may_pay"] else "",
         }
     return render(request, "billing/invoice.html", context)
+
+
+def disputed(invoice: Invoice, request: PageRequest, line: str) -> dict[str, Any]:
+    """Return its disputes, the latest first, and whether the line that is open can be disputed now; one query."""
+    until = window.closes_at(invoice)
+    if until is None:
+        return {"line_disputes": []}
+    found = list(Dispute.objects.filter(invoice=invoice).select_related("line").order_by("-opened_at", "-pk"))
+    open_ = [each for each in found if each.status == DisputeStatus.OPEN]
+    return {
+        "line_disputes": found,
+        "in_question": sum(each.total for each in open_),
+        "dispute_until": window.last_day(until, ZoneInfo(invoice.period.time_zone)),
+        "may_dispute": request.now < until and invoice.status in CREDITABLE,
+        "line_in_question": next((each for each in open_ if str(each.line.n) == line), None),
+    }
+
+
+def example(invoice: Invoice, row: Row) -> dict[str, Any]:
+    """Return the body that disputes a whole line."""
+    return {"invoice": invoice.pk, "lines": [{"n": row.line.n}], "reason": "the card was down"}
 
 
 @require_POST

@@ -7,6 +7,7 @@ from billing.portal import (
     catalogue,
     checking,
     details,
+    disputes,
     exports,
     home,
     invoices,
@@ -57,5 +58,7 @@ urlpatterns = [
     path("invoices/<str:pk>/pay/", invoices.pay, name="invoice-pay"),
     path("invoices/<str:pk>/pdf/", papers.invoice, name="invoice-pdf"),
     path("invoices/<str:pk>/exports/<str:kind>/", exports.export, name="invoice-export"),
+    path("invoices/<str:pk>/dispute/", disputes.dispute, name="invoice-dispute"),
+    path("disputes/<str:pk>/withdraw/", disputes.withdraw, name="dispute-withdraw"),
     path("credit-notes/<str:pk>/pdf/", papers.credit_note, name="credit-note-pdf"),
 ]

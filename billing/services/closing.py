@@ -9,6 +9,7 @@ from django.db import DatabaseError, connection
 from billing.models import BalanceDraw, BillingPeriod, Invoice, InvoiceStatus
 from billing.models.periods import CLOSED, OPEN
 from billing.services import drafts, numbering, periods, rating
+from billing.services.disputes import window
 from billing.services.funds import before_closing
 from billing.services.grants import drawing
 from billing.services.ledger import books, posting
@@ -171,6 +172,7 @@ def _finalize(invoice: Invoice, tenant: Tenant, month: BillingPeriod, now: datet
     invoice.supplier = by.as_dict() if by else None
     invoice.customer = standings.customer(tenant).as_dict()
     invoice.due_at = now + timedelta(days=settings.PAYMENT_TERM_DAYS)
+    invoice.disputable_until = window.stated(now, month.time_zone)
     invoice.status, invoice.finalized_at = InvoiceStatus.FINALIZED, now
     invoice.collected = payments.gateway() is not None
     granted = drawing.draw(invoice, month, now=now)  # first, for nothing counts as settled without its draws

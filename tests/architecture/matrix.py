@@ -30,6 +30,7 @@ from django.db.backends.postgresql.psycopg_any import NumericRange
 
 from billing.models import (
     CardForm,
+    Dispute,
     Hold,
     Invoice,
     InvoiceLine,
@@ -42,6 +43,7 @@ from billing.models import (
     TopUp,
 )
 from billing.services import crediting, drafts, own_prices, periods, rating
+from billing.services.disputes import asking
 from billing.services.funds import budgets, holds, needs
 from billing.services.grants import giving
 from billing.services.grants.giving import Terms
@@ -363,10 +365,32 @@ def a_credit_note(world: World) -> str:
         sums = {"unit_seconds": 3600, "exact_num": 3600 * 10**9, "minor": 100}
         InvoiceLine.objects.create(tenant=world.tenant, invoice=invoice, n=1, **line, **sums)
         Invoice.objects.filter(pk=invoice.pk).update(
-            status="finalized", finalized_at=over, series="x", number=moment().microsecond
+            status="finalized",
+            finalized_at=over,
+            series="x",
+            number=moment().microsecond,
+            disputable_until=moment() + timedelta(days=9),
         )
         crediting.credit(invoice, wanted={1: 1}, seen=0, why="a coin too much", actor=SYSTEM, now=moment())
     return str(invoice.credit_notes.get().pk)
+
+
+def to_dispute(world: World) -> str:
+    """An invoice of whose line nothing is in question."""
+    with walls.as_tenant(world.tenant.pk):
+        found = Dispute.objects.get(pk=a_dispute(world))
+        asking.withdraw(found, actor=SYSTEM, now=moment())
+    return str(found.invoice_id)
+
+
+def a_dispute(world: World) -> str:
+    """A coin of a line in question, open; of the invoice that a credit note is of."""
+    a_credit_note(world)
+    invoice = Invoice.objects.get(tenant=world.tenant, credit_notes__isnull=False)
+    if open_ := Dispute.objects.filter(invoice=invoice, status="open").first():
+        return str(open_.pk)
+    asked = {"lines": {1: 1}, "reason": "it was down", "actor": SYSTEM, "now": invoice.finalized_at}
+    return str(asking.dispute(invoice, **asked)[0].pk)
 
 
 def a_grant(world: World) -> str:
@@ -437,6 +461,7 @@ THINGS: dict[str, Thing] = {
     "invoice export": in_its_tenant(lambda world: (an_invoice(world), "focus")),
     "final invoice": in_its_tenant(a_final_invoice),
     "payment": in_its_tenant(a_payment),
+    "dispute": in_its_tenant(a_dispute),
     "credit note": in_its_tenant(a_credit_note),
     "topup": in_its_tenant(a_topup),
     "terms": in_its_tenant(some_terms),
@@ -645,6 +670,8 @@ ROWS: dict[str, Row] = {
     "api/v1/ops/invoices/<str:pk>/lines": fleet(thing="invoice", audited=True),
     "api/v1/ops/credit-notes": fleet(audited=True),
     "api/v1/ops/credit-notes/<str:pk>": fleet(thing="credit note", audited=True),
+    "api/v1/ops/disputes": fleet(audited=True),
+    "api/v1/ops/disputes/<str:pk>": fleet(thing="dispute", PUT=STAFF, audited=True),
     "api/v1/ops/grants": fleet(audited=True),
     "api/v1/ops/grants/<str:pk>": fleet(thing="grant", audited=True),
     "api/v1/ops/credit-notes/<str:pk>/pdf": fleet(thing="credit note", audited=True),
@@ -702,6 +729,19 @@ ROWS: dict[str, Row] = {
     "api/v1/invoices/<str:pk>/pay": api("billing", thing="final invoice", POST=SETTLERS, part=NOBODY),
     "api/v1/credit-notes": api("billing", GET=PAYERS, part=NOBODY),
     "api/v1/credit-notes/<str:pk>": api("billing", thing="credit note", GET=PAYERS, part=NOBODY),
+    "api/v1/disputes": api(
+        "billing",
+        GET=PAYERS,
+        POST=SETTLERS,
+        body=lambda w: {
+            "invoice": in_its_tenant(to_dispute)(w),
+            "lines": [{"n": 1}],
+            "reason": "it was down",
+        },
+        part=NOBODY,
+    ),
+    "api/v1/disputes/<str:pk>": api("billing", thing="dispute", GET=PAYERS, part=NOBODY),
+    "api/v1/disputes/<str:pk>/withdraw": api("billing", thing="dispute", POST=SETTLERS, part=NOBODY),
     "api/v1/topups": api("billing", GET=PAYERS, POST=SETTLERS, part=NOBODY),
     "api/v1/topups/<str:pk>": api("billing", thing="topup", GET=PAYERS, part=NOBODY),
     "api/v1/topup-rule": api("billing", GET=PAYERS, PUT=SETTLERS, DELETE=SETTLERS, part=NOBODY),
@@ -769,6 +809,8 @@ ROWS: dict[str, Row] = {
     "invoices/<str:pk>/check/": page(thing="invoice", GET=PAYERS, part=NOBODY),
     "invoices/<str:pk>/exports/<str:kind>/": page(thing="invoice export", GET=PAYERS, part=NOBODY),
     "invoices/<str:pk>/pdf/": page(thing="invoice", GET=PAYERS, part=NOBODY),
+    "invoices/<str:pk>/dispute/": page(thing="final invoice", POST=SETTLERS, part=NOBODY),
+    "disputes/<str:pk>/withdraw/": page(thing="dispute", POST=SETTLERS, part=NOBODY),
     "credit-notes/<str:pk>/pdf/": page(thing="credit note", GET=PAYERS, part=NOBODY),
     "invoices/<str:pk>/pay/": page(thing="final invoice", POST=SETTLERS, part=NOBODY),
     # tenants, in the portal
@@ -809,6 +851,8 @@ ROWS: dict[str, Row] = {
     "ops/cards/<str:pk>/panel/": ops(thing="gpu", GET=STAFF),
     "ops/cards/<str:pk>/quarantine/": ops(thing="gpu", GET=STAFF, POST=STAFF),
     "ops/cards/<str:pk>/return/": ops(thing="gpu", GET=STAFF, POST=STAFF),
+    "ops/disputes/": ops(GET=STAFF),
+    "ops/disputes/<str:pk>/": ops(thing="dispute", GET=STAFF, POST=STAFF),
     "ops/grants/": ops(GET=STAFF),
     "ops/grants/<str:pk>/give/": ops(thing="tenant", GET=STAFF, POST=STAFF),
     "ops/terms/<str:pk>/": ops(thing="tenant", GET=STAFF, POST=STAFF),

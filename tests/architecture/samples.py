@@ -210,6 +210,7 @@ PARTICULAR: dict[str, dict[str, Any]] = {
         "invoice_id": a_draft_with_a_line,
         "line_id": the_line_of_the_draft,
     },
+    "billing.DisputeStep": {"n": 0, "status": "open"},
     "billing.GrantReturn": {"credit_note_id": a_note_to_a_grant, "grant_id": the_grant_of_it},
     "billing.GrantLapse": {"grant_id": a_grant_that_ended, "minor": 0},
     "billing.BalanceDraw": {"invoice_id": a_draft},

@@ -14,6 +14,7 @@ from django.test.signals import template_rendered
 from billing.gateways.simulated import Ill, SimulatedGateway
 from billing.models import Invoice, Payment
 from billing.services import closing, crediting, drafts, own_prices, rating
+from billing.services.disputes import asking
 from billing.services.funds import budgets
 from billing.services.grants import giving
 from billing.services.grants.giving import Terms
@@ -169,6 +170,7 @@ def of_operators(desk: Desk, operator: Client) -> dict[str, str]:
     final = closing.close_period(desk.owner.tenant, "2026-10", now=life.now)
     assert final is not None
     crediting.credit(final, wanted={1: 1}, seen=0, why="to see it given back", actor=OPERATOR, now=life.now)
+    (question,) = asking.dispute(final, lines={1: 1}, reason="to see it asked", actor=OPERATOR, now=life.now)
     invoice = bill()
     for each, what in ((final, Ill.DECLINED), (invoice, Ill.REJECTED)):
         ill(each, what)
@@ -193,6 +195,7 @@ def of_operators(desk: Desk, operator: Client) -> dict[str, str]:
         "payment": stuck.pk,
         "invoice": final.pk,
         "final invoice": final.pk,
+        "dispute": question.pk,
     }
 
 

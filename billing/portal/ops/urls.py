@@ -5,6 +5,7 @@ from django.urls import path
 from billing.portal.ops import (
     cards,
     control,
+    disputes,
     grant,
     grants,
     invoices,
@@ -40,6 +41,8 @@ urlpatterns = [
     path("invoices/", invoices.table, name="ops-invoices"),
     path("invoices/<str:pk>/", invoices.invoice, name="ops-invoice"),
     path("invoices/<str:pk>/give-back/", invoices.give_back, name="ops-invoice-give-back"),
+    path("disputes/", disputes.table, name="ops-disputes"),
+    path("disputes/<str:pk>/", disputes.dispute, name="ops-dispute"),
     path("grants/", grants.table, name="ops-grants"),
     path("grants/<str:pk>/give/", grant.give, name="ops-grant"),
     path("invoices/<str:pk>/pdf/", papers.invoice, name="ops-invoice-pdf"),

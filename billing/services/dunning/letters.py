@@ -28,10 +28,10 @@ SUBJECT = {
 }
 
 
-def write(tenant: Tenant, invoice: Invoice, action: Action) -> None:
-    """Write once the surrounding transaction has committed. Needs the invoice's period."""
+def write(tenant: Tenant, invoice: Invoice, action: Action, *, minor: int) -> None:
+    """Write, of so much, once the surrounding transaction has committed. Needs the invoice's period."""
     text = LETTER.format(
-        due=Money(invoice.due, invoice.currency),
+        due=Money(minor, invoice.currency),
         invoice=invoice,
         month=invoice.month,
         day=f"{invoice.due_at:%d %B %Y}",

@@ -6,12 +6,13 @@ from datetime import datetime
 
 import structlog
 from django.db import DatabaseError, transaction
-from django.db.models import Count, F
+from django.db.models import Count
 
 from billing.domain.dunning import Action, Step, next_at
 from billing.domain.money import Money
 from billing.models import DunningStep, Invoice, InvoiceStatus
 from billing.models.payments import UNSETTLED
+from billing.services.disputes import window
 from billing.services.dunning import letters, plan, standing
 from billing.services.funds.budgets import alone
 from broker.domain.states import EndReason
@@ -32,10 +33,8 @@ def remind_due(*, now: datetime) -> int:
     if not steps:
         return 0
     with as_sweep():
-        late = Invoice.objects.filter(
-            status=InvoiceStatus.FINALIZED, total__gt=F("settled"), due_at__lte=now - steps[0].after
-        )
-        open_ = late.annotate(taken=Count("reminders")).filter(taken__lt=len(steps))
+        late = Invoice.objects.filter(status=InvoiceStatus.FINALIZED, due_at__lte=now - steps[0].after)
+        open_ = window.to_chase(late).annotate(taken=Count("reminders")).filter(taken__lt=len(steps))
         found = list(open_.order_by("due_at", "pk").values_list("pk", "tenant_id"))
     taken = 0
     for invoice_id, tenant_id in found:
@@ -69,26 +68,33 @@ def _step(invoice_id: str, tenant_id: str, steps: tuple[Step, ...], now: datetim
 
 
 def _due(invoice_id: str, steps: tuple[Step, ...], now: datetime) -> Step | None:
-    """Return the step that is due on an invoice now; none while a payment of it is under way."""
+    """Return the step that is due on an invoice now; none while a payment of it is under way, or all of it disputed.
+
+    Whoever disputed some of it has, from the answer on, as many days as if it had become due then.
+    """
     invoice = Invoice.objects.get(pk=invoice_id)
-    if invoice.due <= 0 or invoice.due_at is None or invoice.payments.filter(status__in=UNSETTLED).exists():
+    if invoice.due_at is None or invoice.payments.filter(status__in=UNSETTLED).exists():
         return None
+    if window.chased(invoice) <= 0:
+        return None
+    due = max(invoice.due_at, window.decided_at(invoice) or invoice.due_at)
     done = list(DunningStep.objects.filter(invoice=invoice).order_by("n").values_list("done_at", flat=True))
-    at = next_at(steps, due=invoice.due_at, done=done)
+    at = next_at(steps, due=due, done=done)
     return steps[len(done)] if at is not None and at <= now else None
 
 
 def _note(invoice: Invoice, tenant: Tenant, step: Step, now: datetime) -> None:
+    minor = window.chased(invoice)
     DunningStep.objects.create(
         tenant=tenant,
         invoice=invoice,
         n=DunningStep.objects.filter(invoice=invoice).count(),
         action=step.action.value,
-        minor=invoice.due,
+        minor=minor,
         done_at=now,
     )
-    standing.worsen(tenant, step.action, invoice, now=now)
-    letters.write(tenant, invoice, step.action)
+    standing.worsen(tenant, step.action, invoice, minor=minor, now=now)
+    letters.write(tenant, invoice, step.action, minor=minor)
     audit.record(
         "invoice.remind",
         actor=BILLING,
@@ -97,7 +103,7 @@ def _note(invoice: Invoice, tenant: Tenant, step: Step, now: datetime) -> None:
         subject_id=invoice.pk,
         subject_label=str(invoice),
         step=step.action.value,
-        due=str(Money(invoice.due, invoice.currency)),
+        due=str(Money(minor, invoice.currency)),
     )
 
 

@@ -2,11 +2,12 @@
 
 from datetime import datetime
 
-from django.db.models import Exists, F, OuterRef
+from django.db.models import Exists, OuterRef
 
 from billing.domain.dunning import Action
 from billing.domain.money import Money
 from billing.models import DunningStep, Invoice, InvoiceStatus, TenantStanding, TenantTerms
+from billing.services.disputes import window
 from billing.services.wallets import terms
 from tenants.models import Tenant
 from tenants.services.actors import Actor
@@ -19,25 +20,25 @@ WORSE = {Action.REMIND: TenantStanding.GRACE, Action.SUSPEND: TenantStanding.SUS
 ORDER = list(TenantStanding)
 
 
-def worsen(tenant: Tenant, action: Action, invoice: Invoice, *, now: datetime) -> None:
-    """Let a tenant stand as a step says, unless it stands worse already."""
+def worsen(tenant: Tenant, action: Action, invoice: Invoice, *, minor: int, now: datetime) -> None:
+    """Let a tenant stand as a step of so much says, unless it stands worse already."""
     found = terms.of(tenant)
     wanted = WORSE.get(action, TenantStanding.SUSPENDED)
     if ORDER.index(wanted) <= ORDER.index(TenantStanding(found.standing)):
         return
-    due = Money(invoice.due, invoice.currency)
+    due = Money(minor, invoice.currency)
     why = f"{OURS}{due} of invoice {invoice} should have been paid by {invoice.due_at:%d %b %Y}."
     terms.set_terms(tenant, payment=found.payment, standing=wanted, why=why, actor=BILLING, now=now)
 
 
 def lift(*, now: datetime) -> int:
-    """Let every tenant stand well again of which nothing that we went after is due; return how many."""
-    due = Invoice.objects.filter(
+    """Let every tenant stand well again of which nothing that we went after is due and undisputed; return how many."""
+    reminded = Invoice.objects.filter(
         Exists(DunningStep.objects.filter(invoice=OuterRef("pk"))),
         tenant=OuterRef("tenant"),
         status=InvoiceStatus.FINALIZED,
-        total__gt=F("settled"),
     )
+    due = window.to_chase(reminded)
     with as_sweep():
         paid = TenantTerms.objects.filter(~Exists(due), why__startswith=OURS).exclude(
             standing=TenantStanding.GOOD

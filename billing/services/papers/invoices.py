@@ -23,6 +23,7 @@ from billing.domain.papers import (
 from billing.domain.tax import IN_WORDS, Treatment
 from billing.models import BalanceDraw, GrantDraw, Invoice
 from billing.services.bundles import file_name
+from billing.services.disputes.window import last_day
 from billing.services.papers.lines import Told, told
 from billing.services.papers.parties import customer, supplier
 
@@ -45,6 +46,11 @@ MONTH_RULE = (
 CHECK = (
     "The invoice's bundle holds what every lease did, to the second, and the prices then. With it, verify.py works"
     " every figure above out anew on your own computer; both are on the invoice's page."
+)
+
+DISPUTE = (
+    "Until the end of {} you can dispute any line on the invoice's page. Nobody goes after what is disputed until it is"
+    " answered."
 )
 
 
@@ -91,6 +97,7 @@ def of_invoice(invoice: Invoice) -> Paper:
             Note("How lines are reckoned", RULE),
             *([Note("What the month takes off", MONTH_RULE)] if _takes_off(lines) else []),
             Note("Check it yourself", CHECK, f"python verify.py {file_name(invoice)}"),
+            *_disputable(invoice, zone),
         ),
         foot=f"Invoice {number} · {invoice.pk} · {invoice.tenant_id}",
         draft=not final,
@@ -116,6 +123,12 @@ def _taxes(invoice: Invoice) -> list[Sum]:
 def _treated(invoice: Invoice) -> list[Note]:
     words = IN_WORDS[Treatment(invoice.treatment)]
     return [Note("VAT", words)] if words else []
+
+
+def _disputable(invoice: Invoice, zone: ZoneInfo) -> list[Note]:
+    if invoice.disputable_until is None:
+        return []
+    return [Note("Dispute a charge", DISPUTE.format(f"{last_day(invoice.disputable_until, zone):%d %B %Y}"))]
 
 
 def _headline(invoice: Invoice, *, granted: int, drawn: int) -> Headline:

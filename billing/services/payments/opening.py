@@ -7,8 +7,9 @@ from django.db import DatabaseError, transaction
 from django.db.models import Count, Exists, F, Max, OuterRef, Q
 
 from billing.domain.collecting import MOST_UNASKED, UNASKED_EVERY, tries_unasked
-from billing.models import Invoice, InvoiceStatus, Payment, PaymentStatus
+from billing.models import Dispute, DisputeStatus, Invoice, InvoiceStatus, Payment, PaymentStatus
 from billing.models.payments import UNSETTLED
+from billing.services.disputes import window
 from ports import doorbell, payments
 from ports.payments import Gateway
 from tenants.services import audit
@@ -55,7 +56,8 @@ def open_due(*, now: datetime) -> int:
 def _due(now: datetime) -> list[tuple[str, str]]:
     """Find them without a lock; what decides is looked at again behind one.
 
-    What became final while nobody collected here was to be paid by transfer, and may have been: it is left to people.
+    Nobody is asked for what somebody disputes. What became final while nobody collected here was to be paid by
+    transfer, and may have been: it is left to people.
     """
     waiting = Payment.objects.filter(invoice=OuterRef("pk"), status__in=UNSETTLED)
     attempts = {
@@ -63,9 +65,10 @@ def _due(now: datetime) -> list[tuple[str, str]]:
         "unasked": Count("payments", filter=Q(payments__automatic=True)),
     }
     found = Invoice.objects.filter(~Exists(waiting), status=InvoiceStatus.FINALIZED).annotate(**attempts)
+    disputed = Dispute.objects.filter(invoice=OuterRef("pk"), status=DisputeStatus.OPEN)
     rested = Q(latest=None) | Q(latest__lte=now - UNASKED_EVERY, unasked__lt=MOST_UNASKED)
     nothing = Q(total=F("settled"))
-    wanted = Q(rested, collected=True) | nothing if payments.gateway() else nothing
+    wanted = Q(rested, ~Exists(disputed), collected=True) | nothing if payments.gateway() else nothing
     with as_sweep():
         return list(found.filter(wanted).order_by("finalized_at").values_list("pk", "tenant_id")[:BATCH])
 
@@ -80,6 +83,8 @@ def _unasked(invoice_id: str, tenant_id: str, now: datetime) -> bool:
         declined = invoice.payments.filter(status=PaymentStatus.DECLINED)
         if not tries_unasked([(each.opened_at, each.automatic) for each in declined], now):
             return False  # a person was faster
+        if window.of(invoice):
+            return False  # disputed meanwhile: a person may pay it all the same
         try:
             gateway = _check(invoice)
         except NotPayable:  # so they were, or another worker

@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from billing.domain.collecting import next_unasked
 from billing.models import Invoice, InvoiceStatus, Payment, PaymentStatus
+from billing.services.disputes import window
 from billing.services.payments.opening import asks_here
 from ports import payments
 
@@ -65,4 +66,4 @@ def stands(invoice: Invoice) -> Stands:
     if payments.gateway() is None:
         return Stands(Standing.TRANSFER, attempts=attempts)
     how = Standing.DECLINED if attempts else Standing.DUE
-    return Stands(how, unasked=invoice.collected, attempts=attempts)
+    return Stands(how, unasked=invoice.collected and not window.of(invoice), attempts=attempts)
