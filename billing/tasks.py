@@ -4,9 +4,11 @@ import structlog
 
 from billing.services import closing, metering
 from billing.services.dunning import reminding, standing
+from billing.services.funds import stopping, watching
 from billing.services.grants import ending
 from billing.services.ledger import catching_up, sealing
 from billing.services.payments import collecting, opening
+from billing.services.post import delivering
 from billing.services.stripe import cards, inbox, reconciling, saving, working
 from billing.services.topups import by_itself
 from billing.services.topups import collecting as topping
@@ -65,6 +67,27 @@ def remind() -> None:
     now = clock.now()
     standing.lift(now=now)
     reminding.remind_due(now=now)
+
+
+@answering("billing.watch_budgets")
+def watch_budgets() -> None:
+    """Tell of budgets that are spent to a share, announce stops, and make those whose moment has come."""
+    now = clock.now()
+    watching.watch(now=now)
+    stopping.stop_due(now=now)
+
+
+@answering("billing.deliver")
+def deliver(letter_id: str, tenant_id: str) -> None:
+    """Send one letter."""
+    delivering.deliver(letter_id, tenant_id, now=clock.now())
+
+
+@answering("billing.deliver_due")
+def deliver_due() -> None:
+    """Repeat whatever hint of a letter was lost, and try again what was not taken."""
+    for hint in delivering.due(now=clock.now()):
+        doorbell.send(*hint)
 
 
 @answering("billing.top_up")

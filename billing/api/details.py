@@ -40,6 +40,7 @@ class DetailsOut(serializers.Serializer[Any]):
     supplier = PartyOut(allow_null=True)
     treatment = serializers.ChoiceField(choices=[each.value for each in Treatment], allow_blank=True)
     treatment_in_words = serializers.CharField(allow_blank=True)
+    letters = serializers.BooleanField(help_text="Whether invoices, and what becomes of them, come by mail.")
 
 
 class DetailsWanted(Strict):
@@ -56,6 +57,7 @@ class DetailsWanted(Strict):
         help_text="Its form and check digits are looked at; blanks in it do not matter.",
     )
     email = serializers.CharField(max_length=254, allow_blank=True, default="")
+    letters = serializers.BooleanField(required=False, help_text="Left out, it stays as it is.")
 
 
 class Details(TenantViewSet):
@@ -83,7 +85,10 @@ class Details(TenantViewSet):
         """Say anew who you are; needs If-Match. Drafts follow at once, final invoices stay as they are."""
         wanted = shape(DetailsWanted, request)
         Etagged.match(request, self._row(lock=True))
-        details.tell(self.request.tenant, told=Party(**wanted), actor=self.request.actor, now=self.now)
+        letters = wanted.pop("letters", None)
+        details.tell(
+            self.request.tenant, told=Party(**wanted), actor=self.request.actor, now=self.now, letters=letters
+        )
         return self._told()
 
     def _row(self, *, lock: bool = False) -> BillingDetails:
@@ -99,5 +104,6 @@ class Details(TenantViewSet):
             "supplier": by.as_dict() if (by := standings.supplier()) else None,
             "treatment": taxed.treatment.value,
             "treatment_in_words": tax.IN_WORDS[taxed.treatment],
+            "letters": details.letters(tenant),
         }
         return Response(DetailsOut(body).data, headers={"ETag": f'"{self._row().version}"'})

@@ -16,7 +16,7 @@ from billing.api.all_stripe import OpsStripeDays, OpsStripeDifferences, OpsStrip
 from billing.api.all_taxes import OpsTaxedAs, OpsTaxRates
 from billing.api.all_terms import OpsTerms
 from billing.api.balance import Balances
-from billing.api.budgets import Budgets, Holds
+from billing.api.budgets import BudgetAlerts, Budgets, BudgetStops, Holds
 from billing.api.cards import CardForms, Cards
 from billing.api.credit_notes import CreditNotes
 from billing.api.details import Details
@@ -41,6 +41,8 @@ router.register("invoices", Invoices, "api-invoice")
 router.register("credit-notes", CreditNotes, "api-credit-note")
 router.register("disputes", Disputes, "api-dispute")
 router.register("budgets", Budgets, "api-budget")
+router.register("budget-alerts", BudgetAlerts, "api-budget-alert")
+router.register("budget-stops", BudgetStops, "api-budget-stop")
 router.register("holds", Holds, "api-hold")
 router.register("topups", TopUps, "api-topup")
 router.register("wallet", WalletView, "api-wallet")

@@ -1,4 +1,4 @@
-from billing.models.budgets import Budget, BudgetMonth, Hold, HoldPart
+from billing.models.budgets import Budget, BudgetAlert, BudgetMonth, BudgetStop, Hold, HoldPart
 from billing.models.charges import BillingRun, RatedCharge, RatingMark
 from billing.models.credits import BalanceDraw, CreditNote, CreditNoteLine
 from billing.models.details import BillingDetails
@@ -8,6 +8,7 @@ from billing.models.dunning import DunningStep
 from billing.models.grants import Grant, GrantDraw, GrantLapse, GrantReturn, GrantSource
 from billing.models.invoices import Invoice, InvoiceLine, InvoiceSeries, InvoiceStatus
 from billing.models.ledger import AccountBalance, LedgerAccount, LedgerSeal, LedgerTransfer, TransferKind
+from billing.models.letters import Letter
 from billing.models.minimums import Minimum
 from billing.models.month_charges import MonthCharge, MonthKind
 from billing.models.papers import KeptPaper
@@ -44,7 +45,9 @@ __all__ = [
     "BillingPeriod",
     "BillingRun",
     "Budget",
+    "BudgetAlert",
     "BudgetMonth",
+    "BudgetStop",
     "Campaign",
     "CardForm",
     "CardFormState",
@@ -73,6 +76,7 @@ __all__ = [
     "LedgerAccount",
     "LedgerSeal",
     "LedgerTransfer",
+    "Letter",
     "Minimum",
     "MonthCharge",
     "MonthKind",

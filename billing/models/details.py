@@ -18,6 +18,7 @@ class BillingDetails(models.Model):
     country = models.CharField(max_length=2)
     vat_id = models.CharField(max_length=LONGEST_NUMBER, blank=True, default="")
     email = models.EmailField(blank=True, default="")
+    letters = models.BooleanField(default=True, db_default=True)  # whether invoices come by mail
     version = models.PositiveIntegerField(default=1)
     changed_at = models.DateTimeField()
 

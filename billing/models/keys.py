@@ -75,3 +75,15 @@ def dispute_id() -> str:
 
 def correction_id() -> str:
     return ids.new("cor")
+
+
+def alert_id() -> str:
+    return ids.new("bal")
+
+
+def budget_stop_id() -> str:
+    return ids.new("bst")
+
+
+def letter_id() -> str:
+    return ids.new("let")

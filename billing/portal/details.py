@@ -19,6 +19,7 @@ from tenants.services.refusals import Invalid, Stale
 
 FIELDS = ("name", "street", "extra", "postcode", "city", "country", "vat_id", "email")
 LONGEST = 254
+LETTERS = ({"value": "yes", "label": "Send them"}, {"value": "no", "label": "Send none"})
 COUNTRIES = sorted(NAMES.items(), key=lambda entry: entry[1].replace("Å", "A"))
 
 
@@ -43,6 +44,8 @@ def billing_details(request: PageRequest) -> HttpResponse:
         "wrong": wrong,
         "seen": version,
         "known": version > 0,
+        "letters": request.POST.get("letters") or ("yes" if details.letters(request.tenant) else "no"),
+        "letter_choices": LETTERS,
         "countries": COUNTRIES,
         "may_tell": may_settle(request),
         "tenant": request.tenant,
@@ -74,7 +77,9 @@ def _keep(request: PageRequest, told: Party, *, seen: str) -> HttpResponse:
             "Somebody has changed the billing details since you opened this page.",
             fix="Look at what stands here now, and save once more.",
         )
-    details.tell(request.tenant, told=told, actor=request.actor, now=request.now)
+    wants = request.POST.get("letters")
+    letters = wants == "yes" if wants in ("yes", "no") else None
+    details.tell(request.tenant, told=told, actor=request.actor, now=request.now, letters=letters)
     messages.success(
         request, "Your next invoices are made out to this; those that are final stay as they are."
     )

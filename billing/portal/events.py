@@ -6,7 +6,8 @@ from datetime import datetime
 from django.urls import reverse
 
 from billing.domain.money import Money
-from billing.models import Invoice
+from billing.models import BudgetAlert, Invoice
+from billing.portal import told
 from billing.portal.pages import Scope
 from broker.domain.states import EndReason, LeaseState
 from broker.models import Lease, Transition
@@ -22,7 +23,7 @@ ENDS = {
     EndReason.DEVICE_LOST: "ended: its card was lost",
     EndReason.PROVISION_TIMEOUT: "was not ready in time; nothing is charged",
     EndReason.SPEC_REFUSED: "was refused by the cluster; nothing is charged",
-    EndReason.BUDGET: "ended: its budget has no room for it",
+    EndReason.BUDGET: "ended: {cause}",
 }
 
 
@@ -38,9 +39,20 @@ class Event:
 
 
 def recent(scope: Scope, *, money: bool) -> list[Event]:
-    """Return the latest news, newest first; two queries, and one for invoices where they may be seen."""
-    found = [*steps_of(scope), *(finalized(scope) if money else [])]
+    """Return the latest news, newest first; three queries, and one for invoices where they may be seen."""
+    found = [*steps_of(scope), *budgets_of(scope), *(finalized(scope) if money else [])]
     return sorted(found, key=lambda event: event.at, reverse=True)[:SHOWN]
+
+
+def budgets_of(scope: Scope) -> list[Event]:
+    """Return the latest shares of budgets that were reached."""
+    rows = BudgetAlert.objects.select_related("budget__project").filter(tenant=scope.tenant)
+    if not scope.whole:
+        rows = rows.filter(budget__project__path__contains=[scope.project.pk])
+    return [
+        Event(reverse("budgets"), f"Budget of {row.budget.project.name}", told.words(row), "draft", row.at)
+        for row in rows.order_by("-at", "-pk")[:SHOWN]
+    ]
 
 
 def finalized(scope: Scope) -> list[Event]:
@@ -117,7 +129,7 @@ def tell(step: Transition) -> str:
         case S.STOPPING:
             return f"stopped by {by}; its volume is kept"
         case S.RELEASING:
-            return ENDS.get(EndReason(step.reason), step.cause).format(by=by)
+            return ENDS.get(EndReason(step.reason), step.cause).format(by=by, cause=step.cause)
         case S.FAILED:
             return f"failed: {step.cause}"
         case _:

@@ -11,7 +11,7 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_GET
 
-from billing.portal import calls, events, meters
+from billing.portal import calls, events, meters, told
 from billing.portal.addresses import chosen, options
 from billing.portal.pages import PageRequest, may, page
 from billing.portal.rows import SOON, Row, loaded, rows
@@ -49,6 +49,7 @@ def home(request: PageRequest) -> HttpResponse:
         "waiting": waiting,
         "also_waiting": queued - 1,
         "instead": next(iter(instead(request, waiting)), []),
+        "notes": told.notes(request),
         "events": events.recent(request.scope, money=request.roles.may("billing.read", ())),
         "month": meters.month(request, bars),
         "quotas": bars,

@@ -13,6 +13,7 @@ from billing.services.disputes import window
 from billing.services.funds import before_closing
 from billing.services.grants import drawing
 from billing.services.ledger import books, posting
+from billing.services.post import queue
 from billing.services.rating import Gap, PriceGap
 from billing.services.statements import statement
 from billing.services.tax import rates, standings
@@ -181,6 +182,7 @@ def _finalize(invoice: Invoice, tenant: Tenant, month: BillingPeriod, now: datet
         BalanceDraw.objects.create(tenant_id=invoice.tenant_id, invoice=invoice, minor=own, at=now)
     invoice.settled = granted + own
     invoice.save()
+    queue.put("invoice-final", invoice.pk, tenant_id=invoice.tenant_id, now=now)
     audit.record(
         "invoice.finalize",
         actor=BILLING,

@@ -18,6 +18,7 @@ from billing.services import numbering
 from billing.services.grants import returning
 from billing.services.ledger import posting
 from billing.services.payments import opening
+from billing.services.post import queue
 from broker.services.leases import evicting
 from tenants.services import audit
 from tenants.services.actors import Actor
@@ -148,4 +149,5 @@ def _issue(
     if invoice.status == InvoiceStatus.PAID and note.off_due:
         opening.record("invoice.pay", invoice, actor=actor, now=now)
     posting.credited([note.pk], now=now)
+    queue.put("credit-note", note.pk, tenant_id=note.tenant_id, now=now)
     return note

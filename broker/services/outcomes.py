@@ -229,7 +229,11 @@ def _ill(lease: Lease, observation: Observation, now: datetime) -> None:
         "due_at": min(lease.ends_at or now + ILL_REST, now + ILL_REST),
         "seen_at": seen_at,
     }
-    _note(lease, **changes, **({} if lease.conditions == ill else {"conditions": ill}))
+    if lease.conditions != ill:
+        changes["conditions"] = ill
+    if str(Condition.DEGRADED) not in lease.conditions:
+        changes["ill_since"] = now
+    _note(lease, **changes)
     _look_soon(lease, observation, now)
 
 

@@ -35,6 +35,29 @@ def bar(parts: Sequence[Part], total: float, height: int = 8, label: str = "", g
     return f'<svg class="{name}" height="{height}" role="img" aria-label="{words}">{"".join(drawn)}</svg>'
 
 
+def ceiling(parts: Sequence[Part], limit: float, marks: Iterable[int], label: str) -> str:
+    """Draw a budget as a bar: what is taken side by side, its limit in ink, and a short mark at each share of it.
+
+    What is taken may be more than the limit: then the limit moves to the left, and nothing is cut off.
+    """
+    taken = sum(part.amount for part in parts)
+    total = max(limit, taken) * 1.005 or 1
+    drawn, at = ['<rect class="track" y="4" width="100%" height="8" rx="2"/>'], 0.0
+    for part in parts:
+        width = 100 * part.amount / total
+        if width > 0:
+            seen = max(width - 0.15, 0.05)
+            drawn.append(f'<rect {paint(part.kind)} x="{at:.2f}%" y="4" width="{seen:.2f}%" height="8"/>')
+        at += width
+    for percent in marks:
+        x = percent * limit / total
+        if percent != 100 and 0 < x < 100:
+            drawn.append(f'<rect class="mk" x="{x:.2f}%" y="1" width="1" height="14"/>')
+    drawn.append(f'<rect class="lim" x="{100 * limit / total:.2f}%" y="0" width="2" height="16"/>')
+    words = escape(label)
+    return f'<svg class="ceiling" height="16" role="img" aria-label="{words}">{"".join(drawn)}</svg>'
+
+
 def spark(values: Sequence[float | None], top: float = 100, label: str = "", *, idle: bool = False) -> str:
     """Draw the last hour as a line; a missing sample is a gap, not a zero."""
     step = 112 / max(len(values) - 1, 1)

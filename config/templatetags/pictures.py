@@ -35,6 +35,20 @@ def quota_bar(
 
 
 @register.simple_tag
+def ceiling_bar(
+    spent: int, forecast: int, taken: int, limit: int, marks: Sequence[int], label: str
+) -> SafeString:
+    """Draw a budget: spent solid, forecast pale, what else is held dotted, its limit, and marks at shares of it."""
+    kind = "fill bad" if spent >= limit else "fill"
+    parts = [
+        Part(kind, spent),
+        Part("fill soft", max(forecast - spent, 0)),
+        Part("held", max(taken - max(forecast, spent), 0)),
+    ]
+    return safe(small.ceiling(parts, limit, marks, label))
+
+
+@register.simple_tag
 def parts_bar(parts: Sequence[Any], label: str, total: float = 0, height: int = 18) -> SafeString:
     """Draw shares of a total side by side; a part is (kind, amount)."""
     shares = [Part(*part) for part in parts]

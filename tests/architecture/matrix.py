@@ -765,6 +765,8 @@ ROWS: dict[str, Row] = {
         body=lambda w: {"limit": "1.50"},
         part=SAME,
     ),
+    "api/v1/budget-alerts": api("budgets", GET=ALL, part=SAME),
+    "api/v1/budget-stops": api("budgets", GET=ALL, part=SAME),
     "api/v1/holds": api("budgets", GET=ALL, part=SAME),
     "api/v1/holds/<str:pk>": api("budgets", thing="hold", GET=ALL, part=SAME),
     "api/v1/balance": api("billing", GET=PAYERS, part=NOBODY),

@@ -214,6 +214,8 @@ PARTICULAR: dict[str, dict[str, Any]] = {
     "billing.GrantReturn": {"credit_note_id": a_note_to_a_grant, "grant_id": the_grant_of_it},
     "billing.GrantLapse": {"grant_id": a_grant_that_ended, "minor": 0},
     "billing.BalanceDraw": {"invoice_id": a_draft},
+    "billing.BudgetAlert": {"measure": "spent"},
+    "billing.BudgetStop": {"what": "all"},
     "billing.HoldPart": {"hold_id": a_hold, "month_id": a_month_of_a_budget},
     "billing.WalletPart": {"hold_id": None, "wallet_id": a_wallet},
     "billing.AccountBalance": {"account_id": lambda tenant_id, number: 10**6 + number},

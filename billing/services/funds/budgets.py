@@ -6,8 +6,9 @@ from django.db import transaction
 from django.db.models import F
 
 from billing.domain.money import HIGHEST, Money
+from billing.domain.watching import Terms, written
 from billing.models import Budget
-from billing.services.funds import beginning
+from billing.services.funds import beginning, lifting
 from ports import database
 from tenants.domain.roles import Grants
 from tenants.models import Project
@@ -42,16 +43,20 @@ def alone(tenant_id: str) -> None:
 
 
 @transaction.atomic
-def set_limit(*, project: Project, limit_minor: int, actor: Actor, now: datetime) -> Budget:
-    """Set a ceiling for each month; below what is taken already it only stops new leases.
+def set_limit(
+    *, project: Project, limit_minor: int, actor: Actor, now: datetime, terms: Terms | None = None
+) -> Budget:
+    """Set a ceiling for each month, and what happens at which share of it; without `terms` those stay as they are.
 
-    A budget that is new counts at once what this month has cost below it, and what runs or waits there may still cost.
+    Below what is taken already it only stops new leases. A budget that is new counts at once what this month has cost
+    below it, and what runs or waits there may still cost. What was told and is no longer so begins anew, and a stop
+    whose share is no longer reached is called off.
     """
     if not 0 <= limit_minor <= HIGHEST:
         raise Invalid("limit", "A budget is nought or more, and no more than there is.", fix="Send less.")
     alone(project.tenant_id)
     found = Budget.objects.select_for_update().filter(project=project).first()
-    before = found.limit_minor if found else None
+    before = _said(found) if found else {}
     if found is None:
         found = Budget.objects.create(
             tenant_id=project.tenant_id,
@@ -59,13 +64,16 @@ def set_limit(*, project: Project, limit_minor: int, actor: Actor, now: datetime
             currency=project.tenant.currency,
             limit_minor=limit_minor,
             made_at=now,
+            **_columns(terms or Terms()),
         )
         beginning.count(found, now=now)
-    elif before != limit_minor:
-        Budget.objects.filter(pk=found.pk).update(limit_minor=limit_minor, version=F("version") + 1)
+    elif (found.limit_minor, found.terms) != (limit_minor, terms or found.terms):
+        wanted = _columns(terms or found.terms)
+        Budget.objects.filter(pk=found.pk).update(limit_minor=limit_minor, version=F("version") + 1, **wanted)
         found.refresh_from_db()
-    if before != limit_minor:
-        _record("budget.set", found, actor=actor, now=now, before=before, after=limit_minor)
+        lifting.lift(found, now=now)
+    if before != (after := _said(found)):
+        _record("budget.set", found, actor=actor, now=now, **_changes(before, after))
     return found
 
 
@@ -73,13 +81,56 @@ def set_limit(*, project: Project, limit_minor: int, actor: Actor, now: datetime
 def remove(budget: Budget, *, actor: Actor, now: datetime) -> None:
     """Take a ceiling away; those above it still hold."""
     alone(budget.tenant_id)
-    _record("budget.remove", budget, actor=actor, now=now, before=budget.limit_minor, after=None)
+    _record(
+        "budget.remove", budget, actor=actor, now=now, before=str(Money(budget.limit_minor, budget.currency))
+    )
     budget.delete()
 
 
-def _record(
-    action: str, budget: Budget, *, actor: Actor, now: datetime, before: int | None, after: int | None
-) -> None:
+def _columns(terms: Terms) -> dict[str, object]:
+    return {
+        "thresholds": list(terms.thresholds),
+        "forecast_thresholds": list(terms.forecast_thresholds),
+        "stop_new_at": terms.stop_new_at,
+        "stop_idle_at": terms.stop_idle_at,
+        "stop_all_at": terms.stop_all_at,
+        "grace_minutes": terms.grace_minutes,
+    }
+
+
+def _said(budget: Budget) -> dict[str, str]:
+    """Say what a budget is, as the trail does."""
+    terms = budget.terms
+    return {
+        "limit": str(Money(budget.limit_minor, budget.currency)),
+        "told at": written(terms.thresholds),
+        "forecast told at": written(terms.forecast_thresholds),
+        **{
+            name: "never" if share is None else f"{share} %"
+            for name, share in (
+                ("new stopped at", terms.stop_new_at),
+                ("idle stopped at", terms.stop_idle_at),
+                ("all stopped at", terms.stop_all_at),
+            )
+        },
+        "grace": f"{terms.grace_minutes} min",
+    }
+
+
+def _changes(before: dict[str, str], after: dict[str, str]) -> dict[str, str]:
+    """Return what the trail says of a change: the limit, and of the rest only what is otherwise."""
+    said = {"after": after["limit"]} if before.get("limit") != after["limit"] else {}
+    if before and said:
+        said["before"] = before["limit"]
+    usual = before or _USUAL
+    rest = {name: text for name, text in after.items() if name != "limit" and usual[name] != text}
+    return {**said, **rest}
+
+
+_USUAL = _said(Budget(limit_minor=0, currency="EUR"))
+
+
+def _record(action: str, budget: Budget, *, actor: Actor, now: datetime, **said: str) -> None:
     audit.record(
         action,
         actor=actor,
@@ -88,9 +139,5 @@ def _record(
         subject_id=budget.pk,
         subject_label=f"budget of {budget.project.name}",
         project=budget.project_id,
-        **{
-            name: str(Money(minor, budget.currency))
-            for name, minor in (("before", before), ("after", after))
-            if minor is not None
-        },
+        **said,
     )

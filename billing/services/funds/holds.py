@@ -27,9 +27,16 @@ from tenants.models import Project
 from tenants.services.quotas import hold_off_new
 from tenants.services.refusals import Fix, Refused
 
-# One question on the request path: whether a budget lies on it, and how the tenant pays and stands.
+# One question on the request path: whether a budget lies on it, until when one of them lets things run that ends all,
+# and how the tenant pays and stands.
 ASK = """
-SELECT EXISTS (SELECT FROM billing_budget WHERE project_id = ANY(%s::text[])), t.payment, t.standing, t.why
+SELECT EXISTS (SELECT FROM billing_budget WHERE project_id = ANY(%s::text[])),
+       (SELECT min(s.due_at)
+          FROM billing_budget b JOIN billing_budgetstop s ON s.budget_id = b.id
+          JOIN billing_billingperiod p ON p.id = s.period_id
+         WHERE b.project_id = ANY(%s::text[]) AND s.what = 'all' AND s.lifted_at IS NULL
+           AND p.span @> %s::timestamptz),
+       t.payment, t.standing, t.why
   FROM (SELECT) one LEFT JOIN billing_tenantterms t ON t.tenant_id = %s
 """
 
@@ -38,6 +45,23 @@ class BudgetExceeded(Refused):
     """A budget on the path has no room for all that the lease may come to."""
 
     code, status, title = "budget-hold-failed", 402, "The budget does not allow this"
+
+
+class BudgetStopped(Refused):
+    """A budget on the path ends all that runs below it, or has: nothing begins or grows there."""
+
+    code, status, title = "budget-stopped", 402, "A budget stops everything here"
+
+    def __init__(self, at: datetime, now: datetime) -> None:
+        when = (
+            f"ends all that runs here at {at:%Y-%m-%d %H:%M} UTC"
+            if at > now
+            else "has ended all that ran here"
+        )
+        super().__init__(
+            f"A budget of this project, or of one above it, {when}; nothing new begins this month.",
+            fix=Fix("Ask an owner to raise that budget.", "GET", "/api/v1/budget-stops"),
+        )
 
 
 class Overdue(Refused):
@@ -56,16 +80,18 @@ class Overdue(Refused):
 def gate(lease: Lease, *, now: datetime) -> Callable[[], None]:
     """Set aside what the lease may come to in every budget on its path, and in its tenant's wallet if it has to.
 
-    Raises BudgetExceeded, PaymentRequired, or Overdue for a tenant that may begin nothing new.
+    Raises BudgetExceeded, BudgetStopped, PaymentRequired, or Overdue for a tenant that may begin nothing new.
     """
     cursor = database.prepared()
-    cursor.execute(ASK, [lease.project.path, lease.tenant_id])
+    cursor.execute(ASK, [lease.project.path, lease.project.path, now, lease.tenant_id])
 
     def judge() -> None:
         with cursor:
-            limited, payment, standing, why = cursor.fetchone()
+            limited, stops_at, payment, standing, why = cursor.fetchone()
         if standing == TenantStanding.SUSPENDED:
             raise Overdue(why)
+        if stops_at is not None:
+            raise BudgetStopped(stops_at, now)
         if limited:
             use = NO_USE if lease._state.adding else uses([lease.pk]).get(lease.pk, NO_USE)
             set_aside(lease, Outlook(lease.project.tenant, [lease]).needed(lease, use, now=now), use, now=now)
@@ -82,7 +108,7 @@ def refusal(lease: Lease, *, now: datetime) -> Refused | None:
             hold_off_new(lease.tenant_id)
             gate(lease, now=now)()
             transaction.set_rollback(True)
-    except (BudgetExceeded, PaymentRequired, Overdue) as said:
+    except (BudgetExceeded, BudgetStopped, PaymentRequired, Overdue) as said:
         return said
     return None
 
@@ -106,7 +132,7 @@ def set_aside(
         part = part_of(hold, month, wanted, use)
         before = held.get(month.pk)
         more = part.num - (before.num if before else 0)
-        if more > 0 and not force and month.taken_num + more > limit_of(month.budget):
+        if more > 0 and not force and _beyond(month.budget, int(month.taken_num + more)):
             raise _refusal(lease, month, int(more))
         if before is None or (before.num, before.spent_num) != (part.num, part.spent_num):
             parts.append(part)
@@ -156,19 +182,23 @@ def _months(project: Project, wanted: Mapping[int, int], held: Iterable[int]) ->
     return list(locked.order_by("budget__project__path__len", "period__span", "pk"))
 
 
-def limit_of(budget: Budget) -> int:
-    """Return a budget's limit as an exact amount."""
-    return holding.exact_of(budget.limit_minor, budget.currency)
+def _beyond(budget: Budget, num: int) -> bool:
+    """Tell whether an exact amount is more than a budget lets begin; a soft one lets begin whatever is asked for."""
+    ceiling = budget.ceiling_minor
+    return ceiling is not None and num > holding.exact_of(ceiling, budget.currency)
 
 
 def _refusal(lease: Lease, month: BudgetMonth, more: int) -> BudgetExceeded:
     budget, currency = month.budget, month.budget.currency
-    left = Money(to_minor(max(limit_of(budget) - int(month.taken_num), 0), exponent_of(currency)), currency)
+    ceiling = budget.ceiling_minor or 0
+    room = max(holding.exact_of(ceiling, currency) - int(month.taken_num), 0)
+    left = Money(to_minor(room, exponent_of(currency)), currency)
     asked = Money(to_minor_up(more, exponent_of(currency)), currency)
     limit = Money(budget.limit_minor, currency)
+    upto = "" if ceiling == budget.limit_minor else f", of which leases may take {Money(ceiling, currency)}"
     where = "this project" if budget.project_id == lease.project_id else "a project above this one"
     return BudgetExceeded(
-        f"The budget of {where} for {month.period.label} is {limit}; {left} of it is left,"
+        f"The budget of {where} for {month.period.label} is {limit}{upto}; {left} of it is left,"
         f" and this could come to {asked} of that month.",
         fix=Fix(
             "Ask for a shorter time or a smaller slice, release a lease, or ask an owner to raise the budget.",

@@ -5,23 +5,32 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import OuterRef, Subquery
+from django.db.models import F, OuterRef, Subquery, Sum
 
 from billing.domain.money import exponent_of, to_minor, to_minor_up
 from billing.domain.periods import month_of
-from billing.models import Budget, BudgetMonth
+from billing.models import Budget, BudgetMonth, HoldPart
 from billing.services import spend
+from broker.domain.states import LeaseState
 from tenants.models import Project, Tenant
+
+# What waits, or is stopped, spends nothing unless somebody or something lets it begin.
+WAITS = (LeaseState.REQUESTED, LeaseState.QUEUED, LeaseState.PROVISIONING, LeaseState.STOPPED)
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A budget in a month: minor units, what is held rounded up and what is left rounded down."""
+    """A budget in a month: minor units, what is held and forecast rounded up and what is left rounded down.
+
+    The forecast is what is spent, and what runs now until its own end or the month's, at the prices known. What waits
+    may never begin, and is no part of it.
+    """
 
     budget: Budget
     spent: int
     held: int
     left: int
+    forecast: int
 
     @property
     def limit(self) -> int:
@@ -38,7 +47,7 @@ class Room:
 
 
 def standing(budgets: Iterable[Budget], *, tenant: Tenant, now: datetime) -> list[Standing]:
-    """Return how budgets of a tenant stand in its month; three queries.
+    """Return how budgets of a tenant stand in its month; five queries.
 
     What is spent counts what runs to this second, as on every page; the rest of what is taken is held.
     """
@@ -53,7 +62,11 @@ def standing(budgets: Iterable[Budget], *, tenant: Tenant, now: datetime) -> lis
     for line in spend.lines([month.start, month.end], until=now):
         for node in paths[line.project]:
             spent[node] += to_minor(line.exact_num, exponent_of(tenant.currency))
-    return [_standing(each, spent[each.project_id], taken.get(each.pk, 0)) for each in wanted]
+    waits = _waiting([row.pk for row in rows])
+    return [
+        _standing(each, spent[each.project_id], taken.get(each.pk, 0), waits.get(each.pk, 0))
+        for each in wanted
+    ]
 
 
 def room(project: Project, *, now: datetime) -> Room | None:
@@ -64,16 +77,27 @@ def room(project: Project, *, now: datetime) -> Room | None:
     )
     rooms = [
         Room(
-            budget.limit_minor,
-            max(budget.limit_minor - to_minor_up(int(budget.taken or 0), exponent_of(budget.currency)), 0),
+            ceiling,
+            max(ceiling - to_minor_up(int(budget.taken or 0), exponent_of(budget.currency)), 0),
             budget.currency,
         )
         for budget in rows
+        if (ceiling := budget.ceiling_minor) is not None  # one that only tells stops nobody
     ]
     return min(rooms, key=lambda each: each.left, default=None)
 
 
-def _standing(budget: Budget, spent: int, taken: int) -> Standing:
-    taken_minor = to_minor_up(taken, exponent_of(budget.currency))
-    left = max(budget.limit_minor - max(taken_minor, spent), 0)
-    return Standing(budget, spent, max(taken_minor - spent, 0), left)
+def _waiting(months: list[int]) -> dict[str, int]:
+    """Return by budget what leases that do not run hold of its month beyond what is charged, exact; one query."""
+    parts = HoldPart.objects.filter(month__in=months, hold__lease__state__in=WAITS, num__gt=F("spent_num"))
+    sums = parts.values_list("month__budget").annotate(more=Sum(F("num") - F("spent_num"))).order_by()
+    return {budget: int(more) for budget, more in sums}
+
+
+def _standing(budget: Budget, spent: int, taken: int, waits: int) -> Standing:
+    places = exponent_of(budget.currency)
+    taken_minor = to_minor_up(taken, places)
+    ceiling = budget.limit_minor if budget.ceiling_minor is None else budget.ceiling_minor
+    left = max(ceiling - max(taken_minor, spent), 0)
+    forecast = max(to_minor_up(taken - waits, places), spent)
+    return Standing(budget, spent, max(taken_minor - spent, 0), left, forecast)

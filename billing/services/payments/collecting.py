@@ -17,6 +17,7 @@ from billing.models.payments import LONGEST_REASON, UNSETTLED
 from billing.services.ledger import posting
 from billing.services.payments.asking import charge_of
 from billing.services.payments.opening import BILLING, record
+from billing.services.post import queue
 from ports import doorbell, payments
 from ports.chance import Chance
 from ports.payments import Declined, Outcome, Rejected, Unanswered
@@ -154,6 +155,7 @@ def _settle(payment: Payment, outcome: Outcome, now: datetime) -> None:
             reason, code = legible(outcome.reason), legible(outcome.code)[:60]
             if mine.update(status=PaymentStatus.DECLINED, reason=reason, code=code, **settled):
                 record("payment.decline", invoice, actor=BILLING, now=now, payment=payment.pk, code=code)
+                queue.put("payment-failed", payment.pk, tenant_id=payment.tenant_id, now=now)
         elif mine.update(
             status=PaymentStatus.SUCCEEDED,
             reference=legible(outcome.reference)[:120],
@@ -164,3 +166,4 @@ def _settle(payment: Payment, outcome: Outcome, now: datetime) -> None:
             Invoice.objects.filter(pk=invoice.pk).update(status=InvoiceStatus.PAID, paid_at=now)
             record("invoice.pay", invoice, actor=BILLING, now=now, payment=payment.pk)
             posting.paid([payment.pk], now=now)
+            queue.put("invoice-paid", invoice.pk, tenant_id=payment.tenant_id, now=now)

@@ -27,9 +27,19 @@ def version(tenant: Tenant) -> int:
     return BillingDetails.objects.filter(tenant=tenant).values_list("version", flat=True).first() or 0
 
 
+def letters(tenant: Tenant) -> bool:
+    """Return whether a tenant has letters about its invoices; it has while it says nothing."""
+    told = BillingDetails.objects.filter(tenant=tenant).values_list("letters", flat=True).first()
+    return told is not False
+
+
 @transaction.atomic
-def tell(tenant: Tenant, *, told: Party, actor: Actor, now: datetime) -> BillingDetails:
+def tell(
+    tenant: Tenant, *, told: Party, actor: Actor, now: datetime, letters: bool | None = None
+) -> BillingDetails:
     """Keep who a tenant is on paper; its drafts follow at once, final invoices stay as they are.
+
+    `letters` says whether it is written to about its invoices; left out, that stays as it is.
 
     Raises Invalid, which names the field, for what is missing or cannot be.
     """
@@ -37,14 +47,18 @@ def tell(tenant: Tenant, *, told: Party, actor: Actor, now: datetime) -> Billing
     turns.take()  # no month closes meanwhile: it is taxed as whoever it is made out to
     BillingDetails.objects.get_or_create(tenant=tenant, defaults={"version": 0, "changed_at": now})
     row = BillingDetails.objects.select_for_update().get(tenant=tenant)
-    if row.party == told:
+    wanted = row.letters if letters is None else letters
+    if row.party == told and row.letters == wanted:
         return row
     before = row.party.as_dict()
     for name, value in told.as_dict().items():
         setattr(row, name, value)
+    said, row.letters = row.letters, wanted
     row.version, row.changed_at = row.version + 1, now
     row.save()
     changed = {name: value for name, value in told.as_dict().items() if before[name] != value}
+    if said != wanted:
+        changed["letters"] = "yes" if wanted else "no"
     audit.record(
         "billing.details",
         actor=actor,

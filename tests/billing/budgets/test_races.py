@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 from django.db import connections
 
-from billing.models import Budget
-from billing.services.funds import budgets, settling
-from billing.services.funds.holds import BudgetExceeded
+from billing.domain.watching import Terms
+from billing.models import Budget, BudgetAlert, BudgetStop, Letter
+from billing.services.funds import budgets, settling, stopping, watching
+from billing.services.funds.holds import BudgetExceeded, BudgetStopped
 from broker.models import Lease
 from broker.services.leases import growing
+from broker.services.leases.ending import AlreadyOver
 from broker.services.leases.request import Wanted, request
 from ports import clock, doorbell
 from tenants.models import Project
@@ -35,7 +37,7 @@ def at_once(acts: Sequence[Callable[[], Any]]) -> list[bool]:
         try:
             start.wait(60)
             act()
-        except BudgetExceeded:
+        except (BudgetExceeded, BudgetStopped, AlreadyOver):
             return False
         else:
             return True
@@ -117,3 +119,95 @@ def test_looks_and_extensions_at_once_wait_for_each_other_in_one_order(kestrel: 
     looks: list[Callable[[], Any]] = [partial(settling.look_again, now=later) for _ in range(4)]
     assert all(at_once(looks + [partial(extend, kestrel, lease) for lease in leases]))
     assert stands(root) == (0, 1200, 98_800)
+
+
+SOFT, HARD = Terms(stop_new_at=None), Terms()
+GONE = Terms(thresholds=(50,), forecast_thresholds=(), stop_all_at=10, grace_minutes=0)
+
+
+def test_a_hard_budget_below_a_soft_one_is_never_overspent(kestrel: Home) -> None:
+    left, right = kestrel.child("left"), kestrel.child("right")
+    root = budget(kestrel, 100, terms=SOFT)
+    hard, part = (
+        budget(kestrel, 300, project=left),
+        budget(kestrel, 1000, project=right, terms=Terms(stop_new_at=40)),
+    )
+    asked = [partial(ask, kestrel, (left, right)[n % 2], offering().pk) for n in range(MANY)]
+    assert sum(at_once(asked)) == 7
+    assert (stands(hard)[1], stands(part)[1], stands(root)[1]) == (300, 400, 700)
+
+
+def test_from_the_moment_a_soft_budget_is_hard_nothing_begins_beyond_it(kestrel: Home) -> None:
+    root = budget(kestrel, 500, terms=SOFT)
+    asked: list[Callable[[], Any]] = [
+        partial(ask, kestrel, kestrel.project, offering().pk) for _ in range(MANY)
+    ]
+    asked.insert(MANY // 2, partial(budget, kestrel, 500, terms=HARD))
+    begun = sum(at_once(asked)) - 1
+    assert stands(root)[1] == begun * 100
+    if begun * 100 >= 500:
+        assert at_once([partial(ask, kestrel, kestrel.project, offering().pk)]) == [False]
+
+
+def spent(owner: Home) -> list[Lease]:
+    """Let three leases run for forty minutes, written to the second."""
+    from broker.domain.states import LeaseState
+    from tests.billing.histories import lived
+
+    begun = NOW - timedelta(minutes=40)
+    steps = [
+        (begun - timedelta(seconds=20), LeaseState.REQUESTED),
+        (begun - timedelta(seconds=10), LeaseState.QUEUED),
+        (begun - timedelta(seconds=5), LeaseState.PROVISIONING),
+        (begun, LeaseState.ACTIVE),
+    ]
+    leases = [lived(owner.project, offering(), steps) for _ in range(3)]
+    with as_tenant(owner.tenant.pk):
+        Lease.objects.filter(pk__in=[lease.pk for lease in leases]).update(
+            active_at=begun, ends_at=NOW + timedelta(hours=3), max_duration_s=13_000
+        )
+    return leases
+
+
+def test_looks_at_once_tell_once_and_write_one_letter(kestrel: Home) -> None:
+    spent(kestrel)
+    budget(kestrel, 300, terms=Terms(stop_all_at=60, stop_idle_at=60))
+    assert all(at_once([partial(watching.watch, now=NOW) for _ in range(8)]))
+    with as_tenant(kestrel.tenant.pk):
+        assert sorted(BudgetAlert.objects.values_list("measure", "percent")) == [
+            ("forecast", 80),
+            ("forecast", 100),
+            ("spent", 50),
+        ]
+        assert BudgetStop.objects.count() == 2
+        kinds = sorted(Letter.objects.values_list("kind", flat=True))
+    assert kinds == ["budget-alert", "budget-alert", "budget-stop", "budget-stop"]
+
+
+def test_nothing_that_is_asked_for_while_all_is_stopped_lives_on(kestrel: Home) -> None:
+    leases = spent(kestrel)
+    budget(kestrel, 2000, terms=GONE)
+    watching.watch(now=NOW)
+    acts: list[Callable[[], Any]] = [partial(stopping.stop_due, now=NOW) for _ in range(3)]
+    acts += [partial(ask, kestrel, kestrel.project, offering().pk) for _ in range(12)]
+    acts += [partial(extend, kestrel, lease) for lease in leases]
+    assert all(at_once(acts)[:3])
+    with as_tenant(kestrel.tenant.pk):
+        states = set(Lease.objects.values_list("state", "end_reason"))
+        assert states <= {("releasing", "budget"), ("released", "budget")}, states
+        stop = BudgetStop.objects.get()
+        assert (stop.done_at, stop.ended) == (NOW, 3), "each was ended once"
+        assert Letter.objects.filter(kind="budget-stopped").count() == 1
+
+
+def test_who_raises_it_while_it_is_stopped_finds_all_of_it_or_nothing_ended(kestrel: Home) -> None:
+    leases = spent(kestrel)
+    budget(kestrel, 2000, terms=GONE)
+    watching.watch(now=NOW)
+    acts: list[Callable[[], Any]] = [partial(stopping.stop_due, now=NOW), partial(budget, kestrel, 100_000)]
+    assert all(at_once(acts))
+    with as_tenant(kestrel.tenant.pk):
+        stop = BudgetStop.objects.get()
+        ended = Lease.objects.exclude(state="active").count()
+    assert stop.lifted_at == NOW
+    assert ended == (len(leases) if stop.done_at else 0)

@@ -1,0 +1,34 @@
+"""Letters that are to be sent: the row is the queue, and stays as the proof that it was sent."""
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.db.models import Q
+
+from billing.models.keys import ID_LENGTH, letter_id
+from tenants.models.tenants import TenantOwned
+
+
+class Letter(TenantOwned):
+    """One letter about one thing; to whom and in which words is settled when it is sent."""
+
+    id = models.CharField(primary_key=True, max_length=ID_LENGTH, default=letter_id)
+    kind = models.CharField(max_length=20)
+    about = models.CharField(max_length=ID_LENGTH)  # the id of what it tells of
+    made_at = models.DateTimeField()
+    due_at = models.DateTimeField(null=True)  # when a worker should try; None once nothing is left to do
+    claimed_until = models.DateTimeField(null=True)
+    tries = models.PositiveSmallIntegerField(default=0)
+    sent_to = ArrayField(models.CharField(max_length=254), default=list, db_default=[])
+    sent_at = models.DateTimeField(null=True)  # to everybody whom it concerns
+    trouble = models.CharField(max_length=300, blank=True, default="")  # what the mail server said last
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["tenant", "kind", "about"], name="letter_once"),
+        ]
+        indexes = [
+            models.Index(fields=["due_at"], name="letter_due", condition=Q(due_at__isnull=False)),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.about}"
