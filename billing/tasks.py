@@ -9,7 +9,7 @@ from billing.services.grants import ending
 from billing.services.ledger import catching_up, sealing
 from billing.services.payments import collecting, opening
 from billing.services.post import delivering
-from billing.services.stripe import cards, inbox, reconciling, saving, working
+from billing.services.stripe import cards, inbox, planning, reconciling, saving, working
 from billing.services.topups import by_itself
 from billing.services.topups import collecting as topping
 from ports import clock, doorbell
@@ -128,8 +128,8 @@ def card_form(form_id: str, tenant_id: str) -> None:
 def reconcile_stripe() -> None:
     """Have every day compared with Stripe that was not since last night."""
     now = clock.now()
-    reconciling.plan(now=now)
-    for day in reconciling.due(now=now):
+    planning.plan(now=now)
+    for day in planning.due(now=now):
         doorbell.send("billing.stripe_day", day, "")
 
 

@@ -132,6 +132,8 @@ def money() -> Iterator[GaugeMetricFamily]:
         pending, oldest, failing = cursor.fetchone()
         cursor.execute("SELECT count(*) FROM billing_payment WHERE status = 'stuck'")
         stuck = cursor.fetchone()[0]
+        cursor.execute("SELECT count(*) FROM billing_topup WHERE status = 'stuck'")
+        topups = cursor.fetchone()[0]
         cursor.execute("SELECT count(*) FROM billing_invoice WHERE status = 'finalized'")
         due = cursor.fetchone()[0]
     yield GaugeMetricFamily("gpubroker_invoices_due", "Final invoices that are not paid.", value=due)
@@ -141,6 +143,7 @@ def money() -> Iterator[GaugeMetricFamily]:
         "gpubroker_payments_failing", "Of them, those whose last try failed as nobody foresaw.", value=failing
     )
     yield GaugeMetricFamily("gpubroker_payments_stuck", "Payments that wait for a person.", value=stuck)
+    yield GaugeMetricFamily("gpubroker_topups_stuck", "Top-ups that wait for a person.", value=topups)
 
 
 def text() -> bytes:

@@ -42,15 +42,30 @@ class Charge:
 
 
 @dataclass(frozen=True, slots=True)
+class SendBack:
+    """What of a charge that succeeded goes back to where it came from. The key stands for this one refund."""
+
+    key: str
+    charge: str  # its key
+    minor: int
+    currency: str
+    payer: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Succeeded:
-    """The money is taken; the reference, of at most 120 characters, is how the gateway calls it."""
+    """The money is taken, or sent back; the reference, of at most 120 characters, is how the gateway calls it."""
 
     reference: str
 
 
 @dataclass(frozen=True, slots=True)
 class Declined:
-    """It will never be taken under this key: the reason is for people, the code (60 characters) for programs."""
+    """It will never be taken, or sent back, under this key.
+
+    The reason is for people, the code (60 characters) for programs.
+    """
 
     reason: str
     code: str
@@ -108,6 +123,18 @@ class Gateway(Protocol):
         It answers within half a minute, for its worker does not live longer. Never called inside a transaction.
         """
 
+    def withdraw(self, charge: Charge, *, now: datetime) -> Outcome:
+        """See that nothing is ever taken under a charge's key: Declined once that is so, for good.
+
+        Succeeded where it was taken after all. Raises as `charge` does.
+        """
+
+    def refund(self, back: SendBack, *, now: datetime) -> Outcome:
+        """Send money of a charge back, or say what became of the refund with this key: one refund for ever.
+
+        Declined where that much is not left of the charge, or nothing was taken by it. Raises as `charge` does.
+        """
+
 
 def _set() -> Gateway | None:
     return _named(settings.PAYMENT_GATEWAY) if settings.PAYMENT_GATEWAY else None
@@ -119,8 +146,9 @@ def _named(path: str) -> Gateway:
         made = cast(Callable[[], Gateway], import_string(path))()
     except (ImportError, TypeError) as error:
         raise ImproperlyConfigured(_wrong(path, str(error))) from error
-    if not (isinstance(getattr(made, "name", None), str) and callable(getattr(made, "charge", None))):
-        raise ImproperlyConfigured(_wrong(path, "it has no name or cannot charge"))
+    acts = all(callable(getattr(made, act, None)) for act in ("charge", "withdraw", "refund"))
+    if not (isinstance(getattr(made, "name", None), str) and acts):
+        raise ImproperlyConfigured(_wrong(path, "it has no name, or cannot charge, withdraw and refund"))
     return made
 
 

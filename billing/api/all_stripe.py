@@ -20,17 +20,22 @@ class StripeDifferenceOut(serializers.ModelSerializer[StripeDifference]):
     theirs = serializers.IntegerField(
         allow_null=True, help_text="Stripe's integer; it counts some currencies its own way."
     )
+    back = serializers.IntegerField(
+        allow_null=True, help_text="What of it went back, by a refund or a dispute."
+    )
+    why = serializers.CharField(help_text="Why it was acknowledged.")
 
     class Meta:
         model = StripeDifference
         fields = (
             *("id", "day", "kind", "ref", "says", "next", "currency"),
-            *("ours", "theirs", "booked", "found_at", "seen_at"),
+            *("ours", "theirs", "booked", "back", "found_at", "seen_at"),
+            *("acknowledged_at", "acknowledged_by", "why"),
         )
 
 
 class OpsStripeDifferences(AllTenants):
-    """Differences that are still there."""
+    """Differences that are still there; those that a person acknowledged wait for nobody."""
 
     serializer_class, rows, visit = StripeDifferenceOut, StripeDifference, "stripe"
     sorts = ("id", "-id")

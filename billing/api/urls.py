@@ -11,6 +11,7 @@ from billing.api.all_invoices import OpsCreditNotes, OpsInvoices
 from billing.api.all_ledger import OpsLedgerTransfers, OpsTrialBalance
 from billing.api.all_money import OpsOfferings, OpsPayments, OpsPriceVersions, OpsProofs
 from billing.api.all_months import OpsMonthCloses
+from billing.api.all_moves import OpsTopUps, OpsUntakenPayments, OpsUntakenTopUps
 from billing.api.all_prices import OpsEnds, OpsGaps, OpsNextPrices, OpsPreviews
 from billing.api.all_stripe import OpsStripeDays, OpsStripeDifferences, OpsStripeEvents
 from billing.api.all_taxes import OpsTaxedAs, OpsTaxRates
@@ -60,6 +61,7 @@ router.register("ops/credit-notes", OpsCreditNotes, "api-ops-credit-note")
 router.register("ops/terms", OpsTerms, "api-ops-terms")
 router.register("ops/grants", OpsGrants, "api-ops-grant")
 router.register("ops/payments", OpsPayments, "api-ops-payment")
+router.register("ops/topups", OpsTopUps, "api-ops-topup")
 router.register("ops/stripe-differences", OpsStripeDifferences, "api-ops-stripe-difference")
 router.register("ops/stripe-events", OpsStripeEvents, "api-ops-stripe-event")
 router.register("ops/ledger-transfers", OpsLedgerTransfers, "api-ops-ledger-transfer")
@@ -110,6 +112,16 @@ urlpatterns = [
         "ops/tax-rates", OpsTaxRates.as_view({"get": "list", "put": "publish"}), name="api-ops-tax-rate-list"
     ),
     path("ops/tax-rates/<str:pk>", OpsTaxRates.as_view({"get": "retrieve"}), name="api-ops-tax-rate-detail"),
+    path(
+        "ops/payments/<str:pk>/untaken",
+        OpsUntakenPayments.as_view({"put": "update"}),
+        name="api-ops-payment-untaken",
+    ),
+    path(
+        "ops/topups/<str:pk>/untaken",
+        OpsUntakenTopUps.as_view({"put": "update"}),
+        name="api-ops-topup-untaken",
+    ),
     path("ops/stripe-days", OpsStripeDays.as_view({"get": "list"}), name="api-ops-stripe-day-list"),
     path(
         "ops/month-closes/<str:pk>",

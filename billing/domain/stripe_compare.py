@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from billing.domain.stripe_amounts import of_minor
 from billing.domain.stripe_states import GONE
 
 
@@ -17,6 +18,8 @@ class Kind(StrEnum):
     NOT_BOOKED = "not_booked"
     BOOKED_OTHERWISE = "booked_otherwise"
     WENT_BACK = "went_back"
+    REFUND_NOT_THERE = "refund_not_there"
+    OPEN_THERE_DECLINED_HERE = "open_there_declined_here"
 
 
 # What it means, and what a person does next.
@@ -39,7 +42,7 @@ SAYS: dict[Kind, tuple[str, str]] = {
     ),
     Kind.UNKNOWN_HERE: (
         "An invoice at Stripe names a payment of ours that is not in our books, or names it a second time.",
-        "If it was paid, refund it there. Was an old backup of the database restored?",
+        "If it was paid, refund it there, then acknowledge it here. Was an old backup of the database restored?",
     ),
     Kind.NOT_BOOKED: (
         "The payment succeeded, and the ledger has nothing of it.",
@@ -50,8 +53,16 @@ SAYS: dict[Kind, tuple[str, str]] = {
         "Run manage.py verify_ledger and look at the transfers of its invoice.",
     ),
     Kind.WENT_BACK: (
-        "Money of it went back, by a refund or a lost dispute, and the ledger does not know.",
-        "Settle it with the tenant; nothing is booked by itself.",
+        "Money of it went back at Stripe, by a refund there or a lost dispute, and the ledger does not know.",
+        "Settle it with the tenant, then acknowledge it here; nothing is booked by itself.",
+    ),
+    Kind.REFUND_NOT_THERE: (
+        "A refund was booked here, and Stripe has sent back less.",
+        "Look at the payment's refunds in Stripe's dashboard. What failed there is given back here by itself.",
+    ),
+    Kind.OPEN_THERE_DECLINED_HERE: (
+        "The payment here is declined, and its invoice at Stripe can still be paid.",
+        "Void it in Stripe's dashboard: the invoice here may be paid by another payment.",
     ),
 }
 
@@ -66,7 +77,9 @@ class Ours:
     minor: int
     sent: int
     booked: int | None  # what the ledger has under its name
+    currency: str = "EUR"
     back: int = 0  # refunded, or lost in a dispute
+    back_booked: int = 0  # what of that the ledger has
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +100,7 @@ class Difference:
     ours: int | None
     theirs: int | None
     booked: int | None
+    back: int | None = None  # what went back, where that is what differs
 
 
 def compare(ours: Iterable[Ours], theirs: Iterable[Theirs]) -> list[Difference]:
@@ -107,28 +121,38 @@ def _of(one: Ours, there: Sequence[Theirs]) -> list[Difference]:
     # Drafts that were given up are dropped or swept there; what was finalized a second time is not.
     found = [_unknown(each) for each in there if each is not mine and each.status not in (*GONE, "draft")]
     took = mine.amount_paid if mine else 0
+    back, booked_back = of_minor(one.back, one.currency), of_minor(one.back_booked, one.currency)
 
     def differs(kind: Kind) -> None:
-        found.append(Difference(kind, one.payment, one.minor, took, one.booked))
+        found.append(Difference(kind, one.payment, one.minor, took, one.booked, one.back or None))
 
     if one.outcome == "succeeded":
         if mine is None or mine.status != "paid":
             differs(Kind.PAID_HERE_NOT_THERE)
-        elif (mine.total, took) != (one.sent, one.sent):
+        elif _other_amount(one.sent, mine.total, took, unbooked=back - booked_back):
             differs(Kind.OTHER_AMOUNT)
         if one.booked is None:
             differs(Kind.NOT_BOOKED)
         elif one.booked != one.minor:
             differs(Kind.BOOKED_OTHERWISE)
-        if one.back:
+        if back - booked_back > max(took - one.sent, 0):  # what was too much goes back and is nobody's loss
             differs(Kind.WENT_BACK)
+        if booked_back > back:
+            differs(Kind.REFUND_NOT_THERE)
         return found
     if one.booked is not None:
         differs(Kind.BOOKED_OTHERWISE)
-    if took:
-        declined = one.outcome == "declined"
+    declined = one.outcome == "declined"
+    if took > back:
         differs(Kind.PAID_THERE_DECLINED_HERE if declined else Kind.PAID_THERE_OPEN_HERE)
+    elif declined and mine and mine.status == "open":
+        differs(Kind.OPEN_THERE_DECLINED_HERE)
     return found
+
+
+def _other_amount(sent: int, total: int, took: int, *, unbooked: int) -> bool:
+    """Tell whether another amount was taken; not where what was too much went back since then."""
+    return total != sent if took == sent else took - unbooked != sent
 
 
 def _unknown(each: Theirs) -> Difference:

@@ -11,16 +11,18 @@ from billing.models.ledger import AccountBalance, LedgerAccount, LedgerSeal, Led
 from billing.models.letters import Letter
 from billing.models.minimums import Minimum
 from billing.models.month_charges import MonthCharge, MonthKind
+from billing.models.moves import Move, PaymentStatus
 from billing.models.papers import KeptPaper
-from billing.models.payments import Payment, PaymentStatus
+from billing.models.payments import Payment
 from billing.models.periods import BillingPeriod
 from billing.models.prices import PriceVersion, RateCard
 from billing.models.quotes import Quote
-from billing.models.simulated import SimulatedCharge, SimulatedPayer
+from billing.models.simulated import SimulatedCharge, SimulatedPayer, SimulatedRefund
 from billing.models.stripe import (
     CardForm,
     CardFormState,
     CommandState,
+    DayPhase,
     EventState,
     PaymentDispute,
     PaymentRefund,
@@ -32,6 +34,7 @@ from billing.models.stripe import (
     StripeEvent,
     StripeOutcome,
     StripePace,
+    StripeSeen,
 )
 from billing.models.taxes import InvoiceTax, TaxCategory, TaxedAs, TaxRate
 from billing.models.topups import AutoTopUp, TopUp
@@ -54,6 +57,7 @@ __all__ = [
     "CommandState",
     "CreditNote",
     "CreditNoteLine",
+    "DayPhase",
     "Discount",
     "Dispute",
     "DisputeStatus",
@@ -80,6 +84,7 @@ __all__ = [
     "Minimum",
     "MonthCharge",
     "MonthKind",
+    "Move",
     "Payment",
     "PaymentDispute",
     "PaymentRefund",
@@ -92,6 +97,7 @@ __all__ = [
     "RatingMark",
     "SimulatedCharge",
     "SimulatedPayer",
+    "SimulatedRefund",
     "StripeCharge",
     "StripeCommand",
     "StripeCustomer",
@@ -100,6 +106,7 @@ __all__ = [
     "StripeEvent",
     "StripeOutcome",
     "StripePace",
+    "StripeSeen",
     "TaxCategory",
     "TaxRate",
     "TaxedAs",

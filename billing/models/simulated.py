@@ -27,3 +27,15 @@ class SimulatedPayer(models.Model):
 
     def __str__(self) -> str:
         return self.payer
+
+
+class SimulatedRefund(models.Model):
+    """What of a charge was sent back, under its key."""
+
+    key = models.CharField(primary_key=True, max_length=60)
+    charge = models.ForeignKey(SimulatedCharge, on_delete=models.PROTECT, related_name="+")
+    minor = models.BigIntegerField()
+    made_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return self.key

@@ -174,6 +174,9 @@ class StripeEvent(models.Model):
     why = models.CharField(max_length=200, blank=True, default="")
     due_at = models.DateTimeField(null=True)
     tries = models.PositiveIntegerField(default=0)
+    silences = models.PositiveIntegerField(
+        default=0, db_default=0
+    )  # of these, how many Stripe did not answer
 
     class Meta:
         constraints = [
@@ -222,8 +225,19 @@ class PaymentRefund(TenantOwned):
         return f"{self.id} ({self.status})"
 
 
+class DayPhase(models.TextChoices):
+    """What of a day is compared next."""
+
+    EVENTS = "events"  # what never reached us
+    THEIRS = "theirs"  # each invoice there
+    OURS = "ours"  # each charge here whose invoice was not among them
+
+
 class StripeDay(models.Model):
-    """A day whose invoices at Stripe were compared with our books and with the ledger. The row is the queue."""
+    """A day whose invoices at Stripe were compared with our books and with the ledger. The row is the queue.
+
+    However many there are, they are compared a page at a time, and the row says how far that has come.
+    """
 
     day = models.DateField(unique=True)
     due_at = models.DateTimeField(null=True)
@@ -233,6 +247,11 @@ class StripeDay(models.Model):
     events = models.PositiveIntegerField(default=0)  # that never reached us
     differences = models.PositiveIntegerField(default=0)
     trouble = models.CharField(max_length=200, blank=True, default="")
+    begun_at = models.DateTimeField(null=True)
+    phase = models.CharField(
+        max_length=6, choices=DayPhase, default=DayPhase.EVENTS, db_default=DayPhase.EVENTS
+    )
+    after = models.CharField(max_length=STRIPE_ID, blank=True, default="", db_default="")  # the last one seen
 
     class Meta:
         indexes = [models.Index(fields=["due_at"], name="stripe_day_waits")]
@@ -241,8 +260,25 @@ class StripeDay(models.Model):
         return f"{self.day:%Y-%m-%d}"
 
 
+class StripeSeen(models.Model):
+    """A charge that was compared while its day is: kept until the day is done."""
+
+    id = models.BigAutoField(primary_key=True)
+    day = models.ForeignKey(StripeDay, on_delete=models.CASCADE, related_name="seen")
+    charge = models.CharField(max_length=60)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["day", "charge"], name="stripe_seen_once")]
+
+    def __str__(self) -> str:
+        return self.charge
+
+
 class StripeDifference(models.Model):
-    """Where the three books differed when they were last compared; it stays until they agree."""
+    """Where the three books differed when they were last compared; it stays until they agree.
+
+    A person may acknowledge it, with a reason; it waits for nobody then, until it is another amount.
+    """
 
     id = models.BigAutoField(primary_key=True)
     day = models.ForeignKey(StripeDay, on_delete=models.PROTECT, related_name="found")
@@ -252,14 +288,23 @@ class StripeDifference(models.Model):
     ours = models.BigIntegerField(null=True)  # minor units
     theirs = models.BigIntegerField(null=True)  # as Stripe counts
     booked = models.BigIntegerField(null=True)  # minor units
+    back = models.BigIntegerField(null=True)  # minor units that went back
     found_at = models.DateTimeField()
     seen_at = models.DateTimeField()
+    acknowledged_at = models.DateTimeField(null=True)
+    acknowledged_by = models.CharField(max_length=200, blank=True, default="", db_default="")
+    why = models.CharField(max_length=200, blank=True, default="", db_default="")
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["day", "kind", "ref"], name="stripe_difference_once")]
 
     def __str__(self) -> str:
         return f"{self.kind} {self.ref}"
+
+    @property
+    def amounts(self) -> tuple[int | None, ...]:
+        """What it was acknowledged as; whatever differs from that is another difference."""
+        return self.ours, self.theirs, self.booked, self.back
 
     @property
     def title(self) -> str:

@@ -13,11 +13,11 @@ from django.db.models import Sum
 from billing.domain.crediting import Left, TooMuch, everything, judge, off_due
 from billing.domain.money import Money
 from billing.models import CreditNote, CreditNoteLine, Invoice, InvoiceStatus
-from billing.models.payments import UNSETTLED
+from billing.models.moves import UNSETTLED
 from billing.services import numbering
 from billing.services.grants import returning
 from billing.services.ledger import posting
-from billing.services.payments import opening
+from billing.services.payments.trail import record
 from billing.services.post import queue
 from broker.services.leases import evicting
 from tenants.services import audit
@@ -147,7 +147,7 @@ def _issue(
         reason=reason,
     )
     if invoice.status == InvoiceStatus.PAID and note.off_due:
-        opening.record("invoice.pay", invoice, actor=actor, now=now)
+        record("invoice.pay", invoice, actor=actor, now=now)
     posting.credited([note.pk], now=now)
     queue.put("credit-note", note.pk, tenant_id=note.tenant_id, now=now)
     return note

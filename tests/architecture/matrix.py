@@ -240,11 +240,18 @@ def a_card_form(world: World) -> str:
 
 def a_stripe_difference() -> str:
     day, _ = StripeDay.objects.get_or_create(day=moment().date(), defaults={"checked_at": moment()})
-    known, _ = StripeDifference.objects.get_or_create(
+    known, _ = StripeDifference.objects.update_or_create(
         day=day,
         kind="not_booked",
         ref="pay_x",
-        defaults={"currency": "EUR", "ours": 1, "theirs": 1, "found_at": moment(), "seen_at": moment()},
+        defaults={
+            "acknowledged_at": None,
+            "currency": "EUR",
+            "ours": 1,
+            "theirs": 1,
+            "found_at": moment(),
+            "seen_at": moment(),
+        },
     )
     return str(known.pk)
 
@@ -679,6 +686,10 @@ ROWS: dict[str, Row] = {
     "api/v1/ops/terms/<str:pk>": fleet(thing="terms", audited=True),
     "api/v1/ops/payments": fleet(audited=True),
     "api/v1/ops/payments/<str:pk>": fleet(thing="payment", audited=True),
+    "api/v1/ops/payments/<str:pk>/untaken": Row("fleet", {"PUT": STAFF}, thing="payment", writes_on_get=True),
+    "api/v1/ops/topups": fleet(audited=True),
+    "api/v1/ops/topups/<str:pk>": fleet(thing="topup", audited=True),
+    "api/v1/ops/topups/<str:pk>/untaken": Row("fleet", {"PUT": STAFF}, thing="topup", writes_on_get=True),
     "api/v1/ops/month-closes/<str:pk>": fleet(thing="month", PUT=STAFF, audited=True),
     "api/v1/ops/tax-rates": fleet(PUT=STAFF, audited=True),
     "api/v1/ops/tax-rates/<str:pk>": fleet(thing="tax rate", audited=True),
@@ -846,6 +857,7 @@ ROWS: dict[str, Row] = {
     "ops/month-close/": ops(GET=STAFF, POST=STAFF),
     "ops/taxes/": ops(GET=STAFF, POST=STAFF),
     "ops/stripe/": ops(GET=STAFF),
+    "ops/stripe/differences/<int:pk>/acknowledge/": ops(thing="stripe difference", GET=STAFF, POST=STAFF),
     "ops/stripe/<str:pk>/look-again/": ops(thing="stripe event", POST=STAFF),
     "ops/system/": ops(GET=STAFF),
     "ops/cards/": ops(GET=STAFF),
@@ -863,6 +875,7 @@ ROWS: dict[str, Row] = {
     "ops/invoices/<str:pk>/pdf/": ops(thing="final invoice", GET=STAFF),
     "ops/credit-notes/<str:pk>/pdf/": ops(thing="credit note", GET=STAFF),
     "ops/invoices/<str:pk>/give-back/": ops(thing="final invoice", GET=STAFF, POST=STAFF),
+    "ops/topups/<str:pk>/untaken/": ops(thing="topup", GET=STAFF, POST=STAFF),
     "ops/payments/<str:pk>/untaken/": ops(thing="payment", GET=STAFF, POST=STAFF),
     "ops/clusters/": ops(GET=STAFF),
     "ops/clusters/add/": ops(GET=STAFF, POST=STAFF),

@@ -9,10 +9,18 @@ from django.test import Client
 from tenants.models import Project
 from tenants.services import walls
 from tests.architecture.samples import NO_WALL, column_of, sample, walled
+from tests.database import WORKER, logged_in_as
 from tests.tenants import people
 from tests.tenants.people import World
 
 ids = [model._meta.label for model in walled()]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _worker(template_database: str) -> Iterator[None]:
+    """A worker has every right that any of the product's logins has, and no wall less than the web."""
+    with logged_in_as(WORKER):
+        yield
 
 
 @pytest.fixture

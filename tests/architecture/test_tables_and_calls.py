@@ -11,13 +11,14 @@ import pytest
 from django.test import Client
 from django.test.signals import template_rendered
 
-from billing.gateways.simulated import Ill, SimulatedGateway
+from billing.gateways.simulated import Ill, SimulatedGateway, suffer
 from billing.models import Invoice, Payment
 from billing.services import closing, crediting, drafts, own_prices, rating
 from billing.services.disputes import asking
 from billing.services.funds import budgets
 from billing.services.grants import giving
 from billing.services.grants.giving import Terms
+from billing.services.topups import collecting as topped
 from billing.services.topups import opening as topping
 from broker.domain.states import LeaseState
 from broker.models import (
@@ -175,6 +176,10 @@ def of_operators(desk: Desk, operator: Client) -> dict[str, str]:
     for each, what in ((final, Ill.DECLINED), (invoice, Ill.REJECTED)):
         ill(each, what)
         collect(pay(each))
+    suffer(invoice.tenant_id, Ill.REJECTED)
+    with walls.as_tenant(invoice.tenant_id):
+        waits = topping.top_up(invoice.tenant, minor=5000, actor=OPERATOR, now=life.now)
+    topped.collect(waits.pk, waits.tenant_id, now=life.now)
     a_stripe_difference()
     a_stripe_event()
     Offering.objects.filter(gpu_model="H200-141GB").update(state=OfferingState.DRAFT)  # of no real shape

@@ -53,9 +53,11 @@ OF_NO_TENANT = {
     "what a cluster says of our objects in it, by the names we gave them; tenants are shown none of it": {
         *("broker_clusterobject", "broker_simulatedpod", "broker_simulatedvolume", "broker_simulatednode"),
     },
-    "the books of a gateway that is only simulated": {"billing_simulatedcharge", "billing_simulatedpayer"},
+    "the books of a gateway that is only simulated": {
+        *("billing_simulatedcharge", "billing_simulatedpayer", "billing_simulatedrefund"),
+    },
     "where Stripe says something happened, by the names it has there; tenants are shown none of it": {
-        *("billing_stripeevent", "billing_stripeday", "billing_stripedifference"),
+        *("billing_stripeevent", "billing_stripeday", "billing_stripeseen", "billing_stripedifference"),
     },
     "how far the product itself has got": {
         "billing_billingrun",

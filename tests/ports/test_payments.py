@@ -8,7 +8,7 @@ from django.core.exceptions import ImproperlyConfigured
 from pydantic import ValidationError
 
 from ports import payments
-from ports.payments import Charge, Outcome, Succeeded
+from ports.payments import Charge, Outcome, SendBack, Succeeded
 
 SIMULATED = "billing.gateways.simulated.SimulatedGateway"
 
@@ -18,6 +18,12 @@ class Stand:
 
     def charge(self, charge: Charge, *, now: object) -> Outcome:
         return Succeeded("x")
+
+    def withdraw(self, charge: Charge, *, now: object) -> Outcome:
+        return Succeeded("x")
+
+    def refund(self, back: SendBack, *, now: object) -> Outcome:
+        return Succeeded("y")
 
 
 def test_where_the_setting_is_empty_nobody_collects(settings: Any) -> None:
@@ -40,7 +46,7 @@ def test_the_setting_names_who_collects(settings: Any) -> None:
         ("billing.gateways.simulated.Nobody", "does not define"),
         ("ports.payments.Charge", "missing 5 required"),
         ("ports.payments.Unanswered", "missing 1 required"),
-        ("decimal.Decimal", "it has no name or cannot charge"),
+        ("decimal.Decimal", "it has no name, or cannot charge, withdraw and refund"),
     ],
 )
 def test_a_setting_that_names_no_gateway_stops_the_start(settings: Any, path: str, why: str) -> None:

@@ -42,6 +42,28 @@ def open_(charge: Charge, *, now: datetime) -> StripeCharge:
     return book
 
 
+def withdrawn(charge: Charge, *, now: datetime) -> StripeCharge:
+    """Return the book of a charge that is to be given up; where there is none it is settled as declined at once."""
+    fresh = StripeCharge(
+        id=charge.key,
+        tenant_id=charge.payer,
+        minor=charge.minor,
+        currency=charge.currency,
+        sent_minor=0,
+        outcome=StripeOutcome.DECLINED,
+        code="withdrawn",
+        reason="Nothing was ever sent to Stripe.",
+        made_at=now,
+        settled_at=now,
+    )
+    with as_tenant(charge.payer):
+        StripeCharge.objects.bulk_create([fresh], ignore_conflicts=True)
+        book = StripeCharge.objects.filter(pk=charge.key).first()
+    if book is None or (book.minor, book.currency) != (charge.minor, charge.currency):
+        raise KeyTaken(f"The key {charge.key} stands for another charge.")
+    return book
+
+
 def found(book: StripeCharge, stripe_id: str) -> None:
     """Write which invoice at Stripe stands for it; that is known before the invoice holds a line."""
     if book.stripe_id != stripe_id:

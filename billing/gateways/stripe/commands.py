@@ -81,12 +81,11 @@ def as_text(params: Mapping[str, Any]) -> str:
     return json.dumps(params, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
-def was_sent(tenant_id: str, subject: str, step: str, round_: int) -> bool:
-    """Tell whether a write was ever sent."""
+def sent_since(tenant_id: str, subject: str, step: str, round_: int) -> datetime | None:
+    """Return when a write was sent first, under the key that it has now; None where it never was."""
+    which = {"tenant_id": tenant_id, "subject": subject, "step": step, "round": round_}
     with as_tenant(tenant_id):
-        return StripeCommand.objects.filter(
-            tenant_id=tenant_id, subject=subject, step=step, round=round_, sent__gt=0
-        ).exists()
+        return StripeCommand.objects.filter(**which).values_list("sent_at", flat=True).first()
 
 
 def _frozen(write: Write) -> StripeCommand:

@@ -8,14 +8,16 @@ under that key again. The next payment of our invoice is another charge, with an
 from datetime import datetime
 
 from billing.domain.stripe_events import GATEWAY
-from billing.domain.stripe_states import Seen, Verdict, judge, refusal
-from billing.gateways.stripe import books, steps
+from billing.domain.stripe_states import GONE, Seen, Verdict, judge, refusal
+from billing.gateways.stripe import books, refunds, steps
 from billing.gateways.stripe.commands import Answer
 from billing.models import StripeCharge, StripeOutcome
-from ports.payments import Charge, Declined, Outcome, Rejected, Succeeded, Unanswered, Unreachable
+from ports.payments import Charge, Declined, Outcome, Rejected, SendBack, Succeeded, Unanswered, Unreachable
 
 TOO_SMALL = "amount_too_small"
 TOO_SMALL_SAID = "It is less than Stripe collects in this currency. Pay it by transfer."
+WITHDRAWN = "withdrawn"
+WITHDRAWN_SAID = "It was withdrawn before anything was taken."
 SLOW_S = 1800  # a debit takes days; its webhook is faster than this
 
 
@@ -33,6 +35,40 @@ class StripeGateway:
         if book.outcome == StripeOutcome.SUCCEEDED:
             return Succeeded(book.stripe_id)
         return Declined(book.reason, book.code)
+
+    def withdraw(self, charge: Charge, *, now: datetime) -> Outcome:
+        book = books.withdrawn(charge, now=now)
+        if book.outcome == StripeOutcome.OPEN:
+            book = _withdrawn(book, now)
+        if book.outcome == StripeOutcome.SUCCEEDED:
+            return Succeeded(book.stripe_id)
+        return Declined(book.reason, book.code)
+
+    def refund(self, back: SendBack, *, now: datetime) -> Outcome:
+        return refunds.send(back, now=now)
+
+
+def _withdrawn(book: StripeCharge, now: datetime) -> StripeCharge:
+    """Void or delete its invoice at Stripe, and only then say that nothing is taken; who paid there has paid."""
+    found = book.stripe_id or steps.sought(book, now=now)
+    if not found:
+        return books.settle(book, StripeOutcome.DECLINED, code=WITHDRAWN, reason=WITHDRAWN_SAID, now=now)
+    books.found(book, found)
+    seen = steps.seen(book)
+    if seen is None or seen.status == "draft":
+        if seen is not None:
+            steps.drop(book, now=now)
+        return books.settle(book, StripeOutcome.DECLINED, code=WITHDRAWN, reason=WITHDRAWN_SAID, now=now)
+    verdict = judge(seen, book.sent_minor)
+    if verdict is Verdict.PAID:
+        return books.settle(book, StripeOutcome.SUCCEEDED, now=now)
+    if verdict is Verdict.ODD:
+        raise _odd(book, seen)
+    if seen.status in GONE:
+        return books.settle(book, StripeOutcome.DECLINED, code=WITHDRAWN, reason=WITHDRAWN_SAID, now=now)
+    if seen.intent in ("processing", "succeeded"):
+        raise Unanswered("the bank has not answered Stripe yet", again_in_s=SLOW_S)
+    return _refused(book, WITHDRAWN, WITHDRAWN_SAID, now)
 
 
 def _ready(book: StripeCharge, charge: Charge, now: datetime) -> StripeCharge:
@@ -76,7 +112,7 @@ def _paid(book: StripeCharge, now: datetime) -> StripeCharge:
         return _refused(book, answer["declined"], answer["reason"], now)
     seen = steps.seen_in(answer)
     if seen.status == "open":
-        seen = steps.seen(book)
+        seen = _looked(book)
     verdict = judge(seen, book.sent_minor)
     if verdict is Verdict.PAID:
         return books.settle(book, StripeOutcome.SUCCEEDED, now=now)
@@ -92,10 +128,17 @@ def _refused(book: StripeCharge, code: str, reason: str, now: datetime) -> Strip
     try:
         steps.void(book, now=now)
     except Rejected:
-        if judge(steps.seen(book), book.sent_minor) is Verdict.PAID:
+        if judge(_looked(book), book.sent_minor) is Verdict.PAID:
             return books.settle(book, StripeOutcome.SUCCEEDED, now=now)
         raise
     return books.settle(book, StripeOutcome.DECLINED, code=code, reason=reason, now=now)
+
+
+def _looked(book: StripeCharge) -> Seen:
+    """Look at its invoice, which must be there."""
+    if (seen := steps.seen(book)) is None:
+        raise Rejected(f"Stripe has no invoice {book.stripe_id} any longer.", code="resource_missing")
+    return seen
 
 
 def _odd(book: StripeCharge, seen: Seen) -> Rejected:

@@ -1,6 +1,6 @@
 """Looking at what Stripe holds now: an event only says where to look, and what is there counts."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, TypeVar
@@ -97,43 +97,43 @@ def saved_card(session_id: str) -> tuple[str, CardThere | None]:
     return _asked(look) or ("missing", None)
 
 
-def invoices(since: datetime, until: datetime) -> Iterator[InvoiceThere]:
-    """Return every invoice that was made there within a while."""
+def invoices(since: datetime, until: datetime, *, after: str = "") -> tuple[list[InvoiceThere], str]:
+    """Return a page of the invoices that were made there within a while, and after which the next one begins.
+
+    Nothing where it is the last one.
+    """
     asked: InvoiceListParams = {"created": _window(since, until), "limit": PAGE}
 
     def page(speaks: StripeClient, after: str) -> Any:
         return speaks.v1.invoices.list({**asked, "starting_after": after} if after else asked)
 
-    yield from map(_invoice, _pages(page))
+    told, after = _page(page, after)
+    return [_invoice(each) for each in told], after
 
 
-def events(since: datetime, until: datetime) -> Iterator[Told]:
-    """Return what happened there within a while that only events tell of: disputes, refunds, forms for cards."""
+def events(since: datetime, until: datetime, *, after: str = "") -> tuple[list[Told], str]:
+    """Return a page of what happened there within a while that only events tell of: disputes, refunds, cards."""
     asked: EventListParams = {"created": _window(since, until), "types": list(TOLD_ONLY), "limit": PAGE}
 
     def page(speaks: StripeClient, after: str) -> Any:
         return speaks.v1.events.list({**asked, "starting_after": after} if after else asked)
 
-    yield from map(read, _pages(page))
+    told, after = _page(page, after)
+    return [read(each) for each in told], after
 
 
 def _window(since: datetime, until: datetime) -> Any:
     return {"gte": int(since.timestamp()), "lt": int(until.timestamp())}
 
 
-def _pages(ask: Callable[[StripeClient, str], Any]) -> Iterator[dict[str, Any]]:
-    after = ""
-    while True:
-        speaks = client()
-        pace.take()
-        try:
-            page = ask(speaks, after).to_dict()
-        except StripeError as error:
-            raise trouble(error) from None
-        yield from page["data"]
-        if not page["has_more"]:
-            return
-        after = page["data"][-1]["id"]
+def _page(ask: Callable[[StripeClient, str], Any], after: str) -> tuple[list[dict[str, Any]], str]:
+    speaks = client()
+    pace.take()
+    try:
+        page = ask(speaks, after).to_dict()
+    except StripeError as error:
+        raise trouble(error) from None
+    return page["data"], page["data"][-1]["id"] if page["has_more"] else ""
 
 
 def _asked(ask: Callable[[StripeClient], T]) -> T | None:

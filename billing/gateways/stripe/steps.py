@@ -40,19 +40,36 @@ def create(book: StripeCharge, charge: Charge, *, now: datetime) -> Answer:
         return speaks.v1.invoices.create(cast(InvoiceCreateParams, frozen), {"idempotency_key": idem})
 
     def look(speaks: StripeClient, since: datetime) -> Answer | None:
-        asked: InvoiceListParams = {
-            "customer": book.customer_id,
-            "created": {"gte": int((since - EARLIER).timestamp())},
-            "limit": 100,
-        }
-        listed = speaks.v1.invoices.list(asked)
-        for invoice in listed.auto_paging_iter():
-            meant = invoice.metadata.to_dict() if invoice.metadata else {}
-            if (meant.get("payment"), meant.get("round")) == (book.pk, str(book.round)):
-                return kept(invoice)
-        return None
+        return _made(speaks, book, since)
 
     return commands.perform(_write(book, "invoice", params, send, look), now=now)
+
+
+def sought(book: StripeCharge, *, now: datetime) -> str:
+    """Return which invoice at Stripe stands for a charge, where one may have been made and its answer was lost."""
+    since = commands.sent_since(book.tenant_id, book.pk, "invoice", book.round)
+    if since is None:
+        return ""
+    pace.take()
+    try:
+        made = _made(client(), book, since)
+    except StripeError as error:
+        raise trouble(error) from None
+    return str(made["id"]) if made else ""
+
+
+def _made(speaks: StripeClient, book: StripeCharge, since: datetime) -> Answer | None:
+    """Find the invoice that was made there for this round of a charge."""
+    asked: InvoiceListParams = {
+        "customer": book.customer_id,
+        "created": {"gte": int((since - EARLIER).timestamp())},
+        "limit": 100,
+    }
+    for invoice in speaks.v1.invoices.list(asked).auto_paging_iter():
+        meant = invoice.metadata.to_dict() if invoice.metadata else {}
+        if (meant.get("payment"), meant.get("round")) == (book.pk, str(book.round)):
+            return kept(invoice)
+    return None
 
 
 def fill(book: StripeCharge, charge: Charge, *, now: datetime) -> Answer:
@@ -164,11 +181,15 @@ def drop(book: StripeCharge, *, now: datetime) -> Answer:
     return commands.perform(_write(book, "drop", {}, send, look), now=now)
 
 
-def seen(book: StripeCharge) -> Seen:
-    """Look at the invoice and at its latest attempt to be paid, as they are now."""
+def seen(book: StripeCharge) -> Seen | None:
+    """Look at the invoice and at its latest attempt to be paid, as they are now; None where it is not there."""
     pace.take()
     try:
         return _seen(client(), book)
+    except InvalidRequestError as error:
+        if error.http_status == 404:
+            return None
+        raise trouble(error) from None
     except StripeError as error:
         raise trouble(error) from None
 

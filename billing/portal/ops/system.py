@@ -45,9 +45,9 @@ def system(request: OpsRequest) -> HttpResponse:
         "failed": [proof for proof in found if not proof.holds],
         "upkeep": upkeep.look(now=request.now),
         "money": money,
-        "stripe_waits": watching.waits(),
+        "stripe_waits": watching.waits(now=request.now),
         "database": f"{connection.pg_version // 10000}.{connection.pg_version % 10000}",  # type: ignore[attr-defined]
-        "calls": _calls(visits=visits, stuck=bool(money.stuck), asked=sifting.for_api(asked, ZONE)),
+        "calls": _calls(visits=visits, money=money, asked=sifting.for_api(asked, ZONE)),
         "trail": events,
         "filters": sifting.chips(
             rows, asked, events, to, today=request.now.astimezone(ZoneInfo(ZONE)).date(), also=tab
@@ -60,7 +60,7 @@ def system(request: OpsRequest) -> HttpResponse:
     return render(request, "ops/system.html", shown)
 
 
-def _calls(*, visits: bool, stuck: bool, asked: sifting.Asked) -> list[dict[str, str]]:
+def _calls(*, visits: bool, money: waiting.Waiting, asked: sifting.Asked) -> list[dict[str, str]]:
     """Return the call behind each table of the page."""
     flag = str(visits).lower()
     calls = [
@@ -69,7 +69,9 @@ def _calls(*, visits: bool, stuck: bool, asked: sifting.Asked) -> list[dict[str,
             "What operators did", "ops/audit-events", actor_kind="staff", visits=flag, **asked, limit=SHOWN
         ),
     ]
-    if stuck:
+    if money.topups:
+        calls.insert(1, ops_call("Top-ups that wait for a person", "ops/topups", status="stuck", limit=MOST))
+    if money.stuck:
         calls.insert(
             1, ops_call("Payments that wait for a person", "ops/payments", status="stuck", limit=MOST)
         )

@@ -11,7 +11,7 @@ from django.db.models import Count
 from billing.domain.dunning import Action, Step, next_at
 from billing.domain.money import Money
 from billing.models import DunningStep, Invoice, InvoiceStatus
-from billing.models.payments import UNSETTLED
+from billing.models.moves import UNSETTLED
 from billing.services.disputes import window
 from billing.services.dunning import letters, plan, standing
 from billing.services.funds.budgets import alone

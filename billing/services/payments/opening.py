@@ -8,17 +8,18 @@ from django.db.models import Count, Exists, F, Max, OuterRef, Q
 
 from billing.domain.collecting import MOST_UNASKED, UNASKED_EVERY, tries_unasked
 from billing.models import Dispute, DisputeStatus, Invoice, InvoiceStatus, Payment, PaymentStatus
-from billing.models.payments import UNSETTLED
+from billing.models.moves import UNSETTLED
 from billing.services.disputes import window
-from ports import doorbell, payments
+from billing.services.moves.moving import BILLING
+from billing.services.payments.collecting import PAYMENTS
+from billing.services.payments.trail import record
+from ports import payments
 from ports.payments import Gateway
-from tenants.services import audit
 from tenants.services.actors import Actor
 from tenants.services.refusals import Fix, Refused
 from tenants.services.walls import as_sweep, as_tenant
 
 log = structlog.get_logger(__name__)
-BILLING = Actor("system", "", "billing")
 BATCH = 500
 
 
@@ -34,7 +35,7 @@ def pay(invoice: Invoice, *, actor: Actor, now: datetime) -> Payment:
     """
     invoice = Invoice.objects.select_for_update().get(pk=invoice.pk)
     if stuck := invoice.payments.filter(status=PaymentStatus.STUCK).first():
-        return _ask_again(stuck, invoice, actor=actor, now=now)
+        return _ask_again(stuck, actor=actor, now=now)
     gateway = _check(invoice)
     return _open(invoice, gateway, actor=actor, now=now)
 
@@ -130,43 +131,19 @@ def _open(
         opened_at=now,
         due_at=now,
     )
-    record("payment.open", invoice, actor=actor, now=now, payment=payment.pk)
-    doorbell.ring("billing.collect", payment.pk, tenant_id=payment.tenant_id, now=now)
+    PAYMENTS.record("open", payment, actor=actor, now=now)
+    PAYMENTS.ring(payment, now=now)
     return payment
 
 
-def _ask_again(payment: Payment, invoice: Invoice, *, actor: Actor, now: datetime) -> Payment:
+def _ask_again(payment: Payment, *, actor: Actor, now: datetime) -> Payment:
     """Let the same payment go on: it may have taken the money already, so that another could take it twice."""
-    if not asks_here(payment):
+    if not PAYMENTS.asks_here(payment):
         raise NotPayable(
             f"Payment {payment.pk} was begun through {payment.gateway}, and only that knows what became of it."
             " It is not set here any longer.",
             fix="Ask the operator to set it again; then pay once more.",
         )
-    anew = {"status": PaymentStatus.PENDING, "due_at": now, "stuck_at": None, "fell": 0}
-    Payment.objects.filter(pk=payment.pk).update(reason="", code="", **anew)
-    record("payment.retry", invoice, actor=actor, now=now, payment=payment.pk)
-    doorbell.ring("billing.collect", payment.pk, tenant_id=payment.tenant_id, now=now)
-    payment.refresh_from_db()
+    PAYMENTS.anew(payment, now=now)
+    PAYMENTS.record("retry", payment, actor=actor, now=now)
     return payment
-
-
-def asks_here(payment: Payment) -> bool:
-    """Tell whether the gateway that a payment was begun with is the one that collects here."""
-    gateway = payments.gateway()
-    return gateway is not None and gateway.name == payment.gateway
-
-
-def record(action: str, invoice: Invoice, *, actor: Actor, now: datetime, **detail: object) -> None:
-    """Write what happened about an invoice's money in the audit trail."""
-    audit.record(
-        action,
-        actor=actor,
-        now=now,
-        tenant_id=invoice.tenant_id,
-        subject_id=invoice.pk,
-        subject_label=str(invoice),
-        amount=invoice.to_pay,
-        currency=invoice.currency,
-        **detail,
-    )

@@ -8,7 +8,7 @@ from enum import StrEnum
 from billing.domain.collecting import next_unasked
 from billing.models import Invoice, InvoiceStatus, Payment, PaymentStatus
 from billing.services.disputes import window
-from billing.services.payments.opening import asks_here
+from billing.services.payments.collecting import PAYMENTS
 from ports import payments
 
 
@@ -48,7 +48,7 @@ class Stands:
     def payable(self) -> bool:
         """Whether asking for it now makes sense."""
         if self.how is Standing.STUCK:
-            return asks_here(self.attempts[0])
+            return PAYMENTS.asks_here(self.attempts[0])
         return self.how in (Standing.DUE, Standing.DECLINED)
 
 

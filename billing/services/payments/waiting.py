@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from django.db.models import Count, Min, Q
 from django.db.models.functions import Coalesce
 
-from billing.models import Payment, PaymentStatus
+from billing.models import Payment, PaymentStatus, TopUp
 from ports import payments
 
 SHOWN = 30
@@ -21,14 +21,16 @@ class Waiting:
     oldest: timedelta | None  # since the first of the pending was opened
     stuck: tuple[Payment, ...]  # and what was begun through a gateway that is not set any longer; the oldest
     stuck_in_all: int
+    topups: tuple[TopUp, ...]  # the same of top-ups
+    topups_in_all: int
 
 
 def look(*, now: datetime) -> Waiting:
-    """Count what is under way and fetch what waits for a person, with its invoice and tenant; two queries."""
+    """Count what is under way and fetch what waits for a person, with its invoice and tenant; four queries."""
     gateway = payments.gateway()
     rows = Payment.objects.filter(status__in=(PaymentStatus.PENDING, PaymentStatus.STUCK))
-    left = Q(status=PaymentStatus.PENDING, tries__gt=0) & ~Q(gateway=gateway.name if gateway else "")
-    person = Q(status=PaymentStatus.STUCK) | left
+    gone = ~Q(gateway=gateway.name if gateway else "")
+    person = Q(status=PaymentStatus.STUCK) | Q(status=PaymentStatus.PENDING, tries__gt=0) & gone
     found = rows.aggregate(
         pending=Count("pk", filter=~person),
         failing=Count("pk", filter=~person & Q(fell__gt=0)),
@@ -41,4 +43,13 @@ def look(*, now: datetime) -> Waiting:
         .order_by(Coalesce("stuck_at", "opened_at"), "pk")[:SHOWN]
     )
     oldest = now - found["first"] if found["first"] else None
-    return Waiting(found["pending"], found["failing"], oldest, tuple(stuck), found["stuck"])
+    topups = TopUp.objects.filter(person).select_related("tenant").order_by("opened_at", "pk")
+    return Waiting(
+        found["pending"],
+        found["failing"],
+        oldest,
+        tuple(stuck),
+        found["stuck"],
+        tuple(topups[:SHOWN]),
+        topups.count(),
+    )

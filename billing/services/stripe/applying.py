@@ -21,8 +21,9 @@ from billing.models import (
     StripeOutcome,
     TopUp,
 )
-from billing.services.payments.opening import BILLING, record
-from billing.services.stripe import cards
+from billing.services.moves.moving import BILLING
+from billing.services.payments.trail import record
+from billing.services.stripe import cards, three_books
 from ports import doorbell
 from tenants.services.walls import as_sweep, as_tenant
 
@@ -68,7 +69,8 @@ def _invoice(stripe_id: str, now: datetime) -> str:
 
 def _disagree(charge: StripeCharge, there: InvoiceThere) -> None:
     """Raise Parked where Stripe says something else about a charge that is settled here."""
-    if charge.outcome == StripeOutcome.DECLINED and there.amount_paid:
+    back = three_books.gone_back([charge.pk])[charge.pk]
+    if charge.outcome == StripeOutcome.DECLINED and to_minor(there.amount_paid, there.currency) > back:
         raise Parked(
             f"Invoice {there.id} was paid at Stripe, and is declined here as {charge.pk}. Refund it there."
         )

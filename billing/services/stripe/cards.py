@@ -3,7 +3,7 @@
 A web request only writes that a form is wanted; a worker has Stripe open it (saving.py), and looks what is in it.
 """
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.db import transaction
 
@@ -17,6 +17,7 @@ from tenants.services.refusals import Refused
 from tenants.services.walls import as_sweep, as_tenant
 
 BATCH = 500
+CLAIM = timedelta(seconds=60)
 Hint = tuple[str, str, str]
 
 
@@ -50,8 +51,12 @@ def ask(tenant: Tenant, *, actor: Actor, now: datetime) -> CardForm:
 
 
 def look_now(form: CardForm, *, now: datetime) -> None:
-    """Somebody is back from Stripe's form: look at it at once."""
-    if form.state == CardFormState.OPEN and CardForm.objects.filter(pk=form.pk).update(due_at=now):
+    """Somebody is back from Stripe's form: look at it at once, unless it is looked at within a minute anyway.
+
+    Pages that are opened over and over must not use up the pace at which all of us call Stripe.
+    """
+    later = CardForm.objects.filter(pk=form.pk, state=CardFormState.OPEN, due_at__gt=now + CLAIM)
+    if later.update(due_at=now):
         doorbell.ring("billing.card_form", form.pk, tenant_id=form.tenant_id, now=now)
 
 

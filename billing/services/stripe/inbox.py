@@ -61,8 +61,15 @@ def due(*, now: datetime) -> list[str]:
 def look_again(event: StripeEvent, *, now: datetime) -> None:
     """Have a parked event looked at once more: a person says that what stood in its way is mended."""
     parked = StripeEvent.objects.filter(pk=event.pk, state=EventState.PARKED)
-    if parked.update(state=EventState.WAITING, due_at=now, tries=0, why="", api_version=VERSION):
+    anew = {"state": EventState.WAITING, "due_at": now, "tries": 0, "silences": 0, "why": ""}
+    if parked.update(**anew, api_version=VERSION):
         doorbell.ring("billing.stripe_event", event.pk, now=now)
+
+
+def look_again_at_parked(*, since: datetime, now: datetime) -> int:
+    """Have what was parked looked at once more by itself, as each night: what stood in its way may be mended."""
+    parked = StripeEvent.objects.filter(state=EventState.PARKED, received_at__gte=since, api_version=VERSION)
+    return parked.update(state=EventState.WAITING, due_at=now)
 
 
 def _row(told: Told, now: datetime, found: bool) -> StripeEvent:

@@ -1,178 +1,124 @@
 """The nightly look at three books: what we charged, what Stripe has, what the ledger says, day by day.
 
 Whatever never reached us is found here: events that were dropped are kept and worked off, payments that still wait
-are asked about, and what differs is written down with what to do next, until it agrees.
+are asked about, and what differs is written down with what to do next, until it agrees. A day is compared a page at
+a time, and its row says how far that has come: however many invoices it has, no task lives long.
 """
 
-from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Sequence
 from datetime import UTC, date, datetime, time, timedelta
 
-import structlog
-from django.db import transaction
-from django.db.models import Q
+from django.db.models import Exists, F, OuterRef
 
-from billing.domain.stripe_compare import Difference, Kind, Ours, Theirs, compare
+from billing.domain.stripe_compare import Difference, Kind, compare
 from billing.gateways.stripe import looking
 from billing.gateways.stripe.looking import InvoiceThere
-from billing.models import (
-    LedgerTransfer,
-    Payment,
-    PaymentDispute,
-    PaymentRefund,
-    StripeCharge,
-    StripeDay,
-    StripeDifference,
-    TransferKind,
-)
-from billing.services.stripe import inbox
+from billing.models import DayPhase, StripeCharge, StripeDay, StripeSeen
+from billing.services.stripe import differences, inbox, three_books
 from billing.services.stripe.applying import bring_forward
-from billing.services.stripe.cards import taken_here
+from ports import doorbell
 from ports.payments import Rejected, Unanswered
 from tenants.services.walls import as_staff
 
-log = structlog.get_logger(__name__)
-DAYS = 30  # Stripe tells of its events for so long
 CLAIM = timedelta(seconds=60)
 AGAIN = timedelta(minutes=10)
-EVERY = timedelta(hours=20)  # once a night
 SETTLING = timedelta(minutes=10)  # what is younger may still be under way
-
-
-def plan(*, now: datetime) -> int:
-    """Have every day of the last thirty compared once more that was not today; return how many."""
-    if not taken_here():
-        return 0
-    days = [now.date() - timedelta(days=n) for n in range(DAYS)]
-    StripeDay.objects.bulk_create([StripeDay(day=day) for day in days], ignore_conflicts=True)
-    stale = Q(checked_at=None) | Q(checked_at__lt=now - EVERY)
-    return StripeDay.objects.filter(stale, day__in=days, due_at=None).update(due_at=now)
-
-
-def due(*, now: datetime) -> list[str]:
-    """Return the days that wait to be compared, the latest first."""
-    waiting = StripeDay.objects.filter(due_at__lte=now).order_by("-day")
-    return [str(each) for each in waiting.values_list("day", flat=True)]
+PIECES = 6  # within one task: even where each call takes as long as it may
+BATCH = 10  # charges that are looked up one by one
+NEXT = {DayPhase.EVENTS: DayPhase.THEIRS, DayPhase.THEIRS: DayPhase.OURS, DayPhase.OURS: None}
+Counts = dict[str, int]
 
 
 def work(day_text: str, *, now: datetime) -> None:
-    """Compare one day. Safe to call at any time, any number of times."""
-    day = date.fromisoformat(day_text)
-    if not StripeDay.objects.filter(day=day, due_at__lte=now).update(due_at=now + CLAIM):
+    """Compare some of a day, and ring for the rest. Safe to call at any time, any number of times."""
+    mine = StripeDay.objects.filter(day=date.fromisoformat(day_text))
+    if not mine.filter(due_at__lte=now).update(due_at=now + CLAIM):
         return
     try:
-        found = _look(day, now)
+        for _ in range(PIECES):
+            day = mine.get()
+            if day.due_at is None:
+                return
+            _piece(day, now)
     except (Unanswered, Rejected) as trouble:
-        StripeDay.objects.filter(day=day).update(due_at=now + AGAIN, trouble=str(trouble)[:200])
+        mine.update(due_at=now + AGAIN, trouble=str(trouble)[:200])
     else:
-        StripeDay.objects.filter(day=day).update(due_at=None, checked_at=now, trouble="", **found)
+        if mine.exclude(due_at=None).update(due_at=now):
+            doorbell.ring("billing.stripe_day", day_text, now=now)
 
 
-def _look(day: date, now: datetime) -> dict[str, int]:
-    since = datetime.combine(day, time.min, UTC)
-    until = min(since + timedelta(days=1), now - SETTLING)
-    missed = inbox.keep(list(looking.events(since, until)), now=now, found=True)
-    theirs = {each.id: each for each in looking.invoices(since, until) if each.payment}
-    charges = _charges(since, until, theirs.values())
-    theirs |= _elsewhere(charges, theirs)
-    differences = compare(_ours(charges), map(_there, theirs.values()))
-    _heal(differences, charges, now)
-    _write(day, differences, {each.pk: each.currency for each in charges}, now)
-    return {
-        "charges": len(charges),
-        "invoices": len(theirs),
-        "events": missed,
-        "differences": len(differences),
-    }
+def _piece(day: StripeDay, now: datetime) -> None:
+    """Compare a page of what comes next, and write how far that is."""
+    since = datetime.combine(day.day, time.min, UTC)
+    begun = day.begun_at or now
+    until = min(since + timedelta(days=1), begun - SETTLING)
+    look = {DayPhase.EVENTS: _events, DayPhase.THEIRS: _theirs, DayPhase.OURS: _ours}[DayPhase(day.phase)]
+    after, counts = look(day, since, until, now)
+    told = {name: F(name) + more for name, more in counts.items()}
+    mine = StripeDay.objects.filter(pk=day.pk)
+    if after:
+        mine.update(after=after, **told)
+    elif (phase := NEXT[DayPhase(day.phase)]) is not None:
+        mine.update(phase=phase, after="", **told)
+    else:
+        left = differences.forget(day, before=begun)
+        day.seen.all().delete()
+        mine.update(due_at=None, checked_at=now, after="", trouble="", differences=left, **told)
 
 
-def _charges(since: datetime, until: datetime, theirs: Iterable[InvoiceThere]) -> list[StripeCharge]:
-    """Return the charges of the day, and those that its invoices there are of; what was never sent has none there."""
-    made = Q(made_at__gte=since, made_at__lt=until)
+def _events(day: StripeDay, since: datetime, until: datetime, now: datetime) -> tuple[str, Counts]:
+    """Keep a page of what never reached us."""
+    told, after = looking.events(since, until, after=day.after)
+    return after, {"events": inbox.keep(told, now=now, found=True)}
+
+
+def _theirs(day: StripeDay, since: datetime, until: datetime, now: datetime) -> tuple[str, Counts]:
+    """Compare a page of the invoices there, each with its charge; what names no charge of ours is odd.
+
+    A charge of another day is compared with that day.
+    """
+    page, after = looking.invoices(since, until, after=day.after)
+    page = [each for each in page if each.payment]
     with as_staff():
-        rows = StripeCharge.objects.filter(made | Q(pk__in=[each.payment for each in theirs]))
-        return list(rows.exclude(stripe_id=""))
+        charges = {
+            each.pk: each for each in StripeCharge.objects.filter(pk__in=[each.payment for each in page])
+        }
+    odd, pairs = [], []
+    for each in page:
+        charge = charges.get(each.payment)
+        if charge is None or charge.stripe_id != each.id:
+            # Drafts that were given up are dropped or swept there; what was finalized a second time is not.
+            odd += [each] if charge is None or each.status != "draft" else []
+        elif since <= charge.made_at < since + timedelta(days=1):
+            pairs.append((charge, each))
+    found = compare([], map(three_books.theirs, odd)) + _compared(day, pairs)
+    _write(day, found, [charge for charge, _ in pairs], now)
+    return after, {"invoices": len(page), "charges": len(pairs)}
 
 
-def _elsewhere(charges: Iterable[StripeCharge], theirs: dict[str, InvoiceThere]) -> dict[str, InvoiceThere]:
-    """Fetch the invoices of the day's charges that were made there on another day."""
-    found = {}
-    for each in charges:
-        if each.stripe_id not in theirs and (there := looking.invoice(each.stripe_id)):
-            found[there.id] = there
-    return found
-
-
-def _ours(charges: list[StripeCharge]) -> list[Ours]:
-    """Put beside each charge what the ledger has of it, and what of it went back; three queries."""
-    ids, back = [each.pk for each in charges], defaultdict[str, int](int)
+def _ours(day: StripeDay, since: datetime, until: datetime, now: datetime) -> tuple[str, Counts]:
+    """Look up the invoices of charges that were not among theirs: made there on another day, or not there at all."""
+    seen = StripeSeen.objects.filter(day=day, charge=OuterRef("pk"))
     with as_staff():
-        transfers = LedgerTransfer.objects.filter(
-            Q(kind=TransferKind.PAYMENT, ref__in=_invoices(ids)) | Q(kind=TransferKind.TOPUP, ref__in=ids)
-        )
-        booked = {_key(*row): minor for *row, minor in transfers.values_list("kind", "ref", "idem", "minor")}
-        for rows, status in ((PaymentRefund.objects, "succeeded"), (PaymentDispute.objects, "lost")):
-            for payment, minor in rows.filter(payment__in=ids, status=status).values_list("payment", "minor"):
-                back[payment] += minor
-    return [
-        Ours(
-            each.pk,
-            each.stripe_id,
-            each.outcome,
-            each.minor,
-            each.sent_minor,
-            booked.get(each.pk),
-            back[each.pk],
-        )
-        for each in charges
-    ]
+        rows = StripeCharge.objects.filter(~Exists(seen), made_at__gte=since, made_at__lt=until)
+        batch = list(rows.exclude(stripe_id="").order_by("made_at", "pk")[:BATCH])
+    pairs = [(charge, looking.invoice(charge.stripe_id)) for charge in batch]
+    _write(day, _compared(day, pairs), batch, now)
+    counts = {"charges": len(batch), "invoices": sum(there is not None for _, there in pairs)}
+    return batch[-1].pk if batch else "", counts
 
 
-def _key(kind: str, ref: str, idem: str) -> str:
-    """Return whose transfer it is: a payment's is called by its invoice and its own id."""
-    return ref if kind == TransferKind.TOPUP else idem.rpartition(":")[2]
+def _compared(day: StripeDay, pairs: Sequence[tuple[StripeCharge, InvoiceThere | None]]) -> list[Difference]:
+    ours = three_books.ours([charge for charge, _ in pairs])
+    return compare(ours, [three_books.theirs(there) for _, there in pairs if there is not None])
 
 
-def _invoices(payments: list[str]) -> list[str]:
-    return list(Payment.objects.filter(pk__in=payments).values_list("invoice_id", flat=True))
-
-
-def _there(each: InvoiceThere) -> Theirs:
-    return Theirs(each.id, each.payment, each.status, each.total, each.amount_paid)
-
-
-def _heal(differences: list[Difference], charges: list[StripeCharge], now: datetime) -> None:
-    """Have those asked about that Stripe was paid for and that wait here."""
-    waiting = {each.ref for each in differences if each.kind is Kind.PAID_THERE_OPEN_HERE}
+def _write(day: StripeDay, found: list[Difference], charges: Sequence[StripeCharge], now: datetime) -> None:
+    """Write what differs, and that these charges are compared; have those asked about that wait for their answer."""
+    differences.write(day, found, {each.pk: each.currency for each in charges}, now=now)
+    seen = [StripeSeen(day=day, charge=each.pk) for each in charges]
+    StripeSeen.objects.bulk_create(seen, ignore_conflicts=True)
+    waiting = {each.ref for each in found if each.kind is Kind.PAID_THERE_OPEN_HERE}
     for charge in charges:
         if charge.pk in waiting:
             bring_forward(charge, now)
-
-
-@transaction.atomic
-def _write(day: date, found: list[Difference], currencies: dict[str, str], now: datetime) -> None:
-    """Write what differs, keep since when it does, and forget what agrees by now."""
-    of = StripeDay.objects.get(day=day)
-    rows = [
-        StripeDifference(
-            day=of,
-            kind=each.kind,
-            ref=each.ref,
-            currency=currencies.get(each.ref, ""),
-            ours=each.ours,
-            theirs=each.theirs,
-            booked=each.booked,
-            found_at=now,
-            seen_at=now,
-        )
-        for each in found
-    ]
-    StripeDifference.objects.bulk_create(
-        rows,
-        update_conflicts=True,
-        unique_fields=["day", "kind", "ref"],
-        update_fields=["ours", "theirs", "booked", "seen_at"],
-    )
-    StripeDifference.objects.filter(day=of, seen_at__lt=now).delete()
-    if found:
-        log.error("our books and Stripe's differ", day=str(day), differences=len(found))

@@ -9,13 +9,12 @@ from billing.domain.collecting import wait_s
 from billing.gateways.stripe import forms, looking
 from billing.gateways.stripe.looking import CardThere
 from billing.models import CardForm, CardFormState, StripeCustomer
-from billing.services.stripe.cards import record
+from billing.services.stripe.cards import CLAIM, record
 from ports import doorbell
 from ports.payments import Rejected, Unanswered
 from tenants.services.actors import Actor
 from tenants.services.walls import as_tenant
 
-CLAIM = timedelta(seconds=60)
 LIVES = timedelta(hours=24)  # then Stripe closes the form
 PAGE = "/payment/"
 
@@ -35,7 +34,14 @@ def work(form_id: str, tenant_id: str, *, now: datetime) -> None:
     except Unanswered as silence:
         _again(form, str(silence), now)
     except Rejected as rejection:
-        _update(form, state=CardFormState.FAILED, reason=rejection.reason[:200], due_at=None, settled_at=now)
+        if (
+            form.state == CardFormState.OPEN
+        ):  # a card may be in it: it is looked for until Stripe has no such form
+            _again(form, rejection.reason, now)
+        else:
+            _update(
+                form, state=CardFormState.FAILED, reason=rejection.reason[:200], due_at=None, settled_at=now
+            )
 
 
 def _open(form: CardForm, now: datetime) -> None:
@@ -63,8 +69,8 @@ def _look(form: CardForm, now: datetime) -> None:
         _update(
             form, state=CardFormState.FAILED, reason="Nobody filled the form in.", due_at=None, settled_at=now
         )
-    else:
-        _update(form, due_at=now + LIVES)
+    else:  # whoever comes back and back has it looked at no oftener than this
+        _update(form, due_at=now + max(CLAIM, timedelta(seconds=wait_s(form.tries))))
 
 
 def _save(form: CardForm, card: CardThere, now: datetime) -> None:

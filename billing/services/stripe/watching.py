@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import Max
+from django.db.models import Max, QuerySet
 
 from billing.models import EventState, StripeDay, StripeDifference, StripeEvent
+from billing.services.stripe import planning
 
 SHOWN = 50
 
@@ -20,16 +21,17 @@ class Watch:
     parked_in_all: int
     days: tuple[StripeDay, ...]
     checked_at: datetime | None
+    late: int  # days that should have been compared by now
 
     @property
     def troubles(self) -> int:
         """How many things wait for a person."""
-        return self.differences_in_all + self.parked_in_all
+        return self.differences_in_all + self.parked_in_all + self.late
 
 
-def look() -> Watch:
-    """Fetch what waits, the oldest first, and the latest days; six queries."""
-    differences = StripeDifference.objects.order_by("found_at", "pk")
+def look(*, now: datetime) -> Watch:
+    """Fetch what waits, the oldest first, and the latest days; seven queries."""
+    differences = _waiting().select_related("day").order_by("found_at", "pk")
     parked = StripeEvent.objects.filter(state=EventState.PARKED).order_by("received_at", "pk")
     return Watch(
         tuple(differences[:SHOWN]),
@@ -38,9 +40,15 @@ def look() -> Watch:
         parked.count(),
         tuple(StripeDay.objects.order_by("-day")[:SHOWN]),
         StripeDay.objects.aggregate(at=Max("checked_at"))["at"],
+        planning.late(now=now),
     )
 
 
-def waits() -> int:
-    """Count what waits for a person; two queries."""
-    return StripeDifference.objects.count() + StripeEvent.objects.filter(state=EventState.PARKED).count()
+def waits(*, now: datetime) -> int:
+    """Count what waits for a person; three queries."""
+    parked = StripeEvent.objects.filter(state=EventState.PARKED)
+    return _waiting().count() + parked.count() + planning.late(now=now)
+
+
+def _waiting() -> QuerySet[StripeDifference]:
+    return StripeDifference.objects.filter(acknowledged_at=None)

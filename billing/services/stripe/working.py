@@ -14,7 +14,7 @@ from ports.payments import Rejected, Unanswered
 
 log = structlog.get_logger(__name__)
 CLAIM = timedelta(seconds=60)
-MOST_TRIES = 12  # about three hours
+MOST_TRIES = 12  # about three hours; a silence of Stripe's is none, however long it lasts
 
 
 def work(event_id: str, *, now: datetime) -> None:
@@ -25,7 +25,9 @@ def work(event_id: str, *, now: datetime) -> None:
     event = StripeEvent.objects.get(pk=event_id)
     try:
         why = applying.apply(event, now=now)
-    except (Unanswered, TooEarly) as later:
+    except Unanswered as silence:
+        _later(event, str(silence), now, unheard=True)
+    except TooEarly as later:
         _later(event, str(later), now)
     except Rejected as rejection:
         _later(event, rejection.reason, now)
@@ -35,13 +37,17 @@ def work(event_id: str, *, now: datetime) -> None:
         _settle(event, EventState.DONE, why)
 
 
-def _later(event: StripeEvent, why: str, now: datetime) -> None:
-    if event.tries >= MOST_TRIES:
-        _settle(event, EventState.PARKED, f"After {event.tries} looks: {why}")
+def _later(event: StripeEvent, why: str, now: datetime, *, unheard: bool = False) -> None:
+    """Look again, less and less often; where nobody answered, nothing was looked at."""
+    silences = event.silences + unheard
+    looks = event.tries - silences
+    if looks >= MOST_TRIES:
+        _settle(event, EventState.PARKED, f"After {looks} looks: {why}")
         return
-    again = now + timedelta(seconds=wait_s(event.tries))
-    StripeEvent.objects.filter(pk=event.pk, state=EventState.WAITING).update(due_at=again, why=why[:200])
-    doorbell.ring("billing.stripe_event", event.pk, now=now, after_s=wait_s(event.tries))
+    wait = wait_s(event.tries)
+    mine = StripeEvent.objects.filter(pk=event.pk, state=EventState.WAITING)
+    mine.update(due_at=now + timedelta(seconds=wait), why=why[:200], silences=silences)
+    doorbell.ring("billing.stripe_event", event.pk, now=now, after_s=wait)
 
 
 def _settle(event: StripeEvent, state: EventState, why: str) -> None:

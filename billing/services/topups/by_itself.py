@@ -7,8 +7,8 @@ from django.db import DatabaseError, transaction
 
 from billing.domain.money import Money
 from billing.models import AutoTopUp, TopUp
-from billing.models.payments import UNSETTLED
-from billing.services.payments.opening import BILLING
+from billing.models.moves import UNSETTLED
+from billing.services.moves.moving import BILLING
 from billing.services.topups import opening
 from billing.services.topups.opening import NotNow
 from billing.services.wallets import money
@@ -62,12 +62,6 @@ def top_up_due(*, now: datetime) -> int:
         except DatabaseError as error:
             log.error("a wallet could not be topped up", tenant=tenant_id, why=str(error).strip())
     return opened
-
-
-def stop(topup: TopUp, why: str, *, now: datetime) -> None:
-    """Top up no more by itself: what was declined once is not asked for again unasked. The wallet's page says so."""
-    if topup.automatic:
-        AutoTopUp.objects.filter(tenant=topup.tenant_id, stopped_at=None).update(stopped_at=now, why=why)
 
 
 def _look(tenant: Tenant, now: datetime) -> bool:

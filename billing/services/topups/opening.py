@@ -6,11 +6,11 @@ from django.db import transaction
 
 from billing.domain.money import Money, NotAnAmount, exponent_of, minor_of
 from billing.models import PaymentStatus, TopUp
-from billing.models.payments import UNSETTLED
-from ports import database, doorbell, payments
+from billing.models.moves import UNSETTLED
+from billing.services.topups.collecting import TOPUPS
+from ports import database, payments
 from ports.payments import Gateway
 from tenants.models import Tenant
-from tenants.services import audit
 from tenants.services.actors import Actor
 from tenants.services.refusals import Fix, Invalid, Refused
 
@@ -44,8 +44,8 @@ def top_up(tenant: Tenant, *, minor: int, actor: Actor, now: datetime, window: i
         opened_by=actor.id,
         due_at=now,
     )
-    record("topup.open", made, actor=actor, now=now)
-    _ring(made, now)
+    TOPUPS.record("open", made, actor=actor, now=now)
+    TOPUPS.ring(made, now=now)
     return made
 
 
@@ -86,27 +86,6 @@ def _ask_again(waits: TopUp, gateway: Gateway, minor: int, *, actor: Actor, now:
             " money moved.",
             fix="Ask for the same amount: it is the same top-up, so nothing is taken twice.",
         )
-    anew = {"status": PaymentStatus.PENDING, "due_at": now, "fell": 0, "reason": "", "code": ""}
-    TopUp.objects.filter(pk=waits.pk).update(**anew)
-    record("topup.retry", waits, actor=actor, now=now)
-    _ring(waits, now)
-    waits.refresh_from_db()
+    TOPUPS.anew(waits, now=now)
+    TOPUPS.record("retry", waits, actor=actor, now=now)
     return waits
-
-
-def _ring(topup: TopUp, now: datetime) -> None:
-    doorbell.ring("billing.top_up", topup.pk, tenant_id=topup.tenant_id, now=now)
-
-
-def record(action: str, topup: TopUp, *, actor: Actor, now: datetime, **detail: object) -> None:
-    """Write what happened about a top-up in the audit trail."""
-    audit.record(
-        action,
-        actor=actor,
-        now=now,
-        tenant_id=topup.tenant_id,
-        subject_id=topup.pk,
-        subject_label=f"top-up of {Money(topup.minor, topup.currency)}",
-        **({"automatic": True} if topup.automatic else {}),
-        **detail,
-    )

@@ -9,8 +9,8 @@ from django.test import override_settings
 from billing.gateways.simulated import Ill, SimulatedGateway, suffer
 from billing.gateways.stripe import connecting
 from billing.gateways.stripe.gateway import StripeGateway
-from billing.models import SimulatedCharge
-from ports.payments import Charge, Gateway, Outcome
+from billing.models import SimulatedCharge, SimulatedRefund
+from ports.payments import Charge, Gateway, Outcome, SendBack
 from tests.fakestripe.server import KEY, Call, FakeStripe
 from tests.fakestripe.tenants import holder
 
@@ -28,12 +28,18 @@ class Stand(Protocol):
     def taken(self) -> dict[str, tuple[int, str]]:
         """Return what the gateway has taken, by key."""
 
+    def sent_back(self) -> dict[str, int]:
+        """Return what it has sent back, by the refund's key."""
+
 
 class Simulated:
     gateway = SimulatedGateway()
 
     def suffer(self, payer: str, *ills: str) -> None:
         suffer(payer, *(Ill(ill) for ill in ills))
+
+    def sent_back(self) -> dict[str, int]:
+        return dict(SimulatedRefund.objects.values_list("key", "minor"))
 
     def taken(self) -> dict[str, tuple[int, str]]:
         rows = SimulatedCharge.objects.filter(declined=False)
@@ -52,6 +58,10 @@ class Stripe:
 
     def suffer(self, payer: str, *ills: str) -> None:
         self.ills[payer] = list(ills)
+
+    def sent_back(self) -> dict[str, int]:
+        found = self.fake.things.all("refund").values()
+        return {each["metadata"]["refund"]: each["amount"] for each in found}
 
     def taken(self) -> dict[str, tuple[int, str]]:
         found = self.fake.things.all("invoice").values()
@@ -80,6 +90,8 @@ class Stripe:
         parts = call.path.split("/")
         if customer is None and parts[2] == "invoices":
             customer = kept.get("invoice", parts[3])["customer"]
+        if "payment_intent" in call.params:
+            customer = kept.get("payment_intent", call.params["payment_intent"])["customer"]
         return str(kept.get("customer", str(customer))["metadata"]["tenant"])
 
 
@@ -94,6 +106,16 @@ class Wired:
         self.fake.now = now
         with connecting.over(self.fake), override_settings(STRIPE_SECRET_KEY=KEY, STRIPE_CALLS_PER_S=10**6):
             return self.inner.charge(charge, now=now)
+
+    def withdraw(self, charge: Charge, *, now: datetime) -> Outcome:
+        self.fake.now = now
+        with connecting.over(self.fake), override_settings(STRIPE_SECRET_KEY=KEY, STRIPE_CALLS_PER_S=10**6):
+            return self.inner.withdraw(charge, now=now)
+
+    def refund(self, back: SendBack, *, now: datetime) -> Outcome:
+        self.fake.now = now
+        with connecting.over(self.fake), override_settings(STRIPE_SECRET_KEY=KEY, STRIPE_CALLS_PER_S=10**6):
+            return self.inner.refund(back, now=now)
 
 
 STANDS = {"simulated": Simulated, "stripe": Stripe}

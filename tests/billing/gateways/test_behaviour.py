@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from ports.payments import Charge, Declined, KeyTaken, Rejected, Succeeded, Unanswered, Unreachable
+from ports.payments import Charge, Declined, KeyTaken, Rejected, SendBack, Succeeded, Unanswered, Unreachable
 from tests.billing.gateways.stands import NOW, STANDS, Stand
 
 pytestmark = pytest.mark.django_db
@@ -123,3 +123,60 @@ def test_what_one_payer_suffers_is_not_anothers(stand: Stand) -> None:
 def test_it_says_its_name_for_the_payments_that_go_through_it(stand: Stand) -> None:
     assert stand.gateway.name
     assert len(stand.gateway.name) <= 40
+
+
+# Nothing is to be taken
+
+
+def test_what_is_withdrawn_first_is_never_taken(stand: Stand) -> None:
+    assert isinstance(stand.gateway.withdraw(CHARGE, now=NOW), Declined)
+    for days in (0, 400):
+        again = NOW + timedelta(days=days)
+        assert isinstance(stand.gateway.charge(CHARGE, now=again), Declined)
+        assert isinstance(stand.gateway.withdraw(CHARGE, now=again), Declined)
+    assert stand.taken() == {}
+
+
+def test_what_was_taken_cannot_be_withdrawn_and_says_so(stand: Stand) -> None:
+    first = stand.gateway.charge(CHARGE, now=NOW)
+    assert stand.gateway.withdraw(CHARGE, now=NOW + timedelta(days=400)) == first
+    assert stand.taken() == {"pay_01": (164218, "EUR")}
+
+
+def test_what_is_withdrawn_is_the_charge_of_its_key_and_no_other(stand: Stand) -> None:
+    stand.gateway.charge(CHARGE, now=NOW)
+    with pytest.raises(KeyTaken):
+        stand.gateway.withdraw(Charge("pay_01", 5, "EUR", "ten_kestrel", "x"), now=NOW)
+
+
+# Money goes back
+
+
+def back(minor: int, key: str = "ref_01", charge: str = "pay_01") -> SendBack:
+    return SendBack(key, charge, minor, "EUR", "ten_kestrel", "Refund of invoice 2026-10-0001")
+
+
+def test_a_refund_goes_back_once_under_its_key(stand: Stand) -> None:
+    stand.gateway.charge(CHARGE, now=NOW)
+    first = stand.gateway.refund(back(100), now=NOW)
+    assert isinstance(first, Succeeded)
+    assert 0 < len(first.reference) <= LONGEST_REFERENCE
+    assert stand.gateway.refund(back(100), now=NOW + timedelta(days=400)) == first
+    assert stand.sent_back() == {"ref_01": 100}
+
+
+def test_in_parts_all_goes_back_and_never_more_than_was_taken(stand: Stand) -> None:
+    stand.gateway.charge(CHARGE, now=NOW)
+    assert isinstance(stand.gateway.refund(back(164219), now=NOW), Declined)
+    assert isinstance(stand.gateway.refund(back(164217, "ref_02"), now=NOW), Succeeded)
+    assert isinstance(stand.gateway.refund(back(2, "ref_03"), now=NOW), Declined)
+    assert isinstance(stand.gateway.refund(back(1, "ref_04"), now=NOW), Succeeded)
+    assert stand.sent_back() == {"ref_02": 164217, "ref_04": 1}
+
+
+def test_of_what_took_nothing_nothing_goes_back(stand: Stand) -> None:
+    assert isinstance(stand.gateway.refund(back(1), now=NOW), Declined)
+    stand.suffer("ten_kestrel", "declined")
+    stand.gateway.charge(CHARGE, now=NOW)
+    assert isinstance(stand.gateway.refund(back(1), now=NOW), Declined)
+    assert stand.sent_back() == {}

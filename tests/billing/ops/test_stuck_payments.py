@@ -87,7 +87,7 @@ def test_an_operator_says_that_nothing_was_taken_after_being_asked(operator: Cli
     asked = unescape(operator.get(address).content.decode())
     assert f"Nothing was taken for {invoice} of {payer}?" in asked
     assert f"Look for {payment.pk} in the books of simulated first." in asked
-    assert "simulated is set here and can be asked" in asked
+    assert "simulated is set here and is asked first" in asked
     with clock.standing_at(NOW + timedelta(hours=1)):
         refused = operator.post(address, {"reason": ""})
         assert (refused.status_code, "A reason has 1 to" in refused.content.decode()) == (400, True)

@@ -1,15 +1,17 @@
 """What operators settle by hand: that nothing was taken, with a reason, and only while nobody brings another answer."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
 from billing.gateways.simulated import SimulatedGateway
 from billing.models import Invoice, Payment
-from billing.services.payments import by_hand, collecting, waiting
-from billing.services.payments.by_hand import NotByHand
+from billing.services.moves import by_hand, moving
+from billing.services.moves.by_hand import NotByHand
+from billing.services.payments import collecting, waiting
 from billing.services.payments.standing import Standing, stands
 from ports import payments
+from ports.payments import Declined
 from tenants.models import AuditEvent
 from tenants.services.actors import Actor
 from tenants.services.refusals import Invalid
@@ -30,8 +32,10 @@ def stuck(invoice: Invoice) -> Payment:
     return collect(pay(invoice))
 
 
-def untaken(payment: Payment, *, why: str = "the account was closed", now: object = LATER) -> None:
-    by_hand.nothing_was_taken(payment, why=why, actor=ADA, now=now)
+def untaken(payment: Payment, *, why: str = "the account was closed", now: datetime = LATER) -> Payment:
+    """Say so, as operators do, and let a worker see to it."""
+    by_hand.nothing_was_taken(collecting.PAYMENTS, payment, why=why, actor=ADA, now=now)
+    return collect(payment, now=now)
 
 
 def test_where_nothing_was_taken_the_invoice_is_due_again_through_the_gateway_of_now() -> None:
@@ -82,9 +86,9 @@ def test_as_long_as_a_worker_may_bring_the_answer_it_is_refused() -> None:
     invoice = bill()
     payment = stuck(invoice)
     with pytest.raises(NotByHand, match="may still get an answer"):
-        untaken(payment, now=NOW + collecting.CLAIM - timedelta(seconds=1))
+        untaken(payment, now=NOW + moving.CLAIM - timedelta(seconds=1))
     assert [each.status for each in tried(invoice)] == ["stuck"]
-    untaken(payment, now=NOW + collecting.CLAIM)
+    untaken(payment, now=NOW + moving.CLAIM)
     assert [each.status for each in tried(invoice)] == ["declined"]
 
 
@@ -117,6 +121,38 @@ def test_what_waits_for_a_gateway_that_is_gone_is_listed_and_may_be_settled() ->
 def test_a_claim_of_a_worker_with_other_settings_is_waited_for() -> None:
     invoice = bill()
     payment = pay(invoice)
-    assert collecting._claim(payment.pk, payment.tenant_id, NOW) is not None
+    assert collecting.PAYMENTS.claim(payment.pk, payment.tenant_id, NOW) is not None
     with payments.through(None), pytest.raises(NotByHand, match="may still get an answer from simulated"):
         untaken(payment, now=NOW)
+
+
+def test_where_it_was_taken_after_all_the_invoice_is_paid_whatever_operators_say() -> None:
+    invoice = bill()
+    ill(invoice, Ill.LOST, Ill.REJECTED)
+    payment = pay(invoice)
+    collect(payment)
+    assert collect(payment, now=NOW + timedelta(minutes=5)).status == "stuck"
+    assert untaken(payment).status == "succeeded"
+    assert (fresh(invoice).status, taken(invoice)) == ("paid", [200])
+
+
+def test_while_the_gateway_cannot_be_asked_nothing_is_settled_and_the_word_is_kept() -> None:
+    invoice = bill()
+    payment = stuck(invoice)
+    ill(invoice, Ill.UNREACHABLE, Ill.REJECTED)
+    waits = untaken(payment)
+    assert (waits.status, waits.untaken) == ("pending", "the account was closed")
+    again = collect(payment, now=LATER + timedelta(minutes=5))
+    assert (again.status, again.untaken, again.code) == ("stuck", "", "bad_credentials")
+    with as_tenant(invoice.tenant_id):
+        assert collect(pay(invoice, now=LATER + timedelta(hours=1)), now=LATER + timedelta(hours=1)).status
+    assert taken(invoice) == [200]
+
+
+def test_what_was_withdrawn_is_never_taken_under_its_key_again() -> None:
+    invoice = bill()
+    payment = untaken(stuck(invoice))
+    with as_tenant(invoice.tenant_id):
+        charge = collecting.charge_of(Payment.objects.select_related("invoice").get(pk=payment.pk))
+    assert isinstance(SimulatedGateway().charge(charge, now=LATER), Declined)
+    assert taken(invoice) == []

@@ -9,6 +9,7 @@ import pytest
 
 from billing.gateways.simulated import SimulatedGateway
 from billing.models import Payment
+from billing.services.moves import moving
 from billing.services.payments import collecting
 from tests.billing.payments.bills import bill, collect, fresh, pay, taken, tried
 from tests.database import OwnDatabase
@@ -38,7 +39,7 @@ def test_a_worker_killed_at_the_gateway_leaves_one_charge_to_find(
     assert (waiting.status, waiting.tries, taken(invoice)) == ("pending", 1, charged)
     assert waiting.due_at is not None
     assert collecting.due(now=waiting.due_at) == [("billing.collect", payment.pk, payment.tenant_id)]
-    collect(payment, now=waiting.due_at + collecting.CLAIM)
+    collect(payment, now=waiting.due_at + moving.CLAIM)
     assert (fresh(invoice).status, taken(invoice), len(tried(invoice))) == ("paid", [200], 1)
 
 

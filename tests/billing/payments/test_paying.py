@@ -6,6 +6,7 @@ import pytest
 from django.db import OperationalError
 
 from billing.domain.collecting import MOST_UNASKED
+from billing.gateways.simulated import SimulatedGateway
 from billing.models import Invoice, Payment
 from billing.services.payments import collecting, opening
 from billing.services.payments.opening import NotPayable
@@ -214,7 +215,7 @@ def test_a_payment_waits_for_the_gateway_it_was_begun_with() -> None:
     invoice = bill()
     payment = pay(invoice)
 
-    class Other:
+    class Other(SimulatedGateway):
         name = "other"
 
         def charge(self, charge: Charge, *, now: object) -> Outcome:

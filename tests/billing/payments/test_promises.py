@@ -8,7 +8,7 @@ import pytest
 from django.db import DatabaseError, connection, transaction
 
 from billing.models import Invoice, Payment
-from billing.models.payments import PaymentStatus
+from billing.models.moves import PaymentStatus
 from tenants.services.walls import as_tenant
 from tests.billing.payments.bills import NOW, Ill, bill, collect, draft, fresh, ill, pay, tried
 

@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 
 from billing.models import SimulatedCharge
+from billing.services.moves import moving
 from billing.services.payments import collecting
 from tests.billing.payments.bills import NOW, Ill, Rung, bill, collect, fresh, ill, pay, sweep, taken, tried
 
@@ -61,7 +62,7 @@ def test_a_slow_gateway_is_asked_when_it_said(rung: Rung) -> None:
 def test_no_second_worker_asks_while_one_is_at_it() -> None:
     invoice = bill()
     payment = pay(invoice)
-    assert collecting._claim(payment.pk, payment.tenant_id, NOW) is not None
+    assert collecting.PAYMENTS.claim(payment.pk, payment.tenant_id, NOW) is not None
     assert collect(payment, now=NOW + timedelta(seconds=59)).status == "pending"
     assert taken(invoice) == []
 
@@ -69,8 +70,8 @@ def test_no_second_worker_asks_while_one_is_at_it() -> None:
 def test_a_dead_workers_payment_is_taken_over() -> None:
     invoice = bill()
     payment = pay(invoice)
-    collecting._claim(payment.pk, payment.tenant_id, NOW)
-    after = NOW + collecting.CLAIM + timedelta(seconds=1)
+    collecting.PAYMENTS.claim(payment.pk, payment.tenant_id, NOW)
+    after = NOW + moving.CLAIM + timedelta(seconds=1)
     assert collecting.due(now=after) == [("billing.collect", payment.pk, payment.tenant_id)]
     assert collect(payment, now=after).status == "succeeded"
     assert taken(invoice) == [200]
@@ -81,16 +82,16 @@ def test_a_worker_that_comes_too_late_changes_nothing(answer: Ill) -> None:
     """Its claim ran out while it waited for the gateway; another asked with the same key and was faster."""
     invoice = bill()
     payment = pay(invoice)
-    slow = collecting._claim(payment.pk, payment.tenant_id, NOW)
+    slow = collecting.PAYMENTS.claim(payment.pk, payment.tenant_id, NOW)
     assert slow is not None
     ill(invoice, Ill.DECLINED if answer is Ill.DECLINED else Ill.NONE)
     done = collect(payment, now=NOW + timedelta(minutes=5))
     assert done.settled_at is not None
     if answer is Ill.UNREACHABLE:
-        collecting._wait(slow, 5, "nothing", NOW + timedelta(minutes=6))
+        collecting.PAYMENTS.wait(slow, 5, "nothing", NOW + timedelta(minutes=6))
     else:
         much_later = NOW + timedelta(minutes=6)
-        collecting._settle(slow, collecting._ask(slow, much_later), much_later)
+        collecting.PAYMENTS.settle(slow, collecting.PAYMENTS.asked(slow, much_later), much_later)
     (after,) = tried(invoice)
     assert (after.status, after.settled_at) == (done.status, done.settled_at)
     assert taken(invoice) == ([] if answer is Ill.DECLINED else [200])

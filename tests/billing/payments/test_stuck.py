@@ -10,6 +10,7 @@ from billing import tasks
 from billing.domain.collecting import MOST_FALLS
 from billing.gateways.simulated import SimulatedGateway
 from billing.models import Invoice, Payment
+from billing.services.moves import moving
 from billing.services.payments import collecting, opening
 from billing.services.payments.opening import NotPayable
 from billing.services.payments.standing import Standing, stands
@@ -150,11 +151,11 @@ def test_an_answer_that_comes_late_counts_though_it_is_stuck() -> None:
     """The first worker's claim ran out while it waited; the second was rejected; the first brings the reference."""
     invoice = bill()
     payment = pay(invoice)
-    slow = collecting._claim(payment.pk, payment.tenant_id, NOW)
+    slow = collecting.PAYMENTS.claim(payment.pk, payment.tenant_id, NOW)
     assert slow is not None
     ill(invoice, Ill.REJECTED)
-    assert collect(payment, now=NOW + 2 * collecting.CLAIM).status == "stuck"
-    collecting._settle(slow, collecting._ask(slow, NOW), NOW + HOUR)
+    assert collect(payment, now=NOW + 2 * moving.CLAIM).status == "stuck"
+    collecting.PAYMENTS.settle(slow, collecting.PAYMENTS.asked(slow, NOW), NOW + HOUR)
     (after,) = tried(invoice)
     assert (after.status, after.stuck_at, after.reason, after.code) == ("succeeded", None, "", "")
     assert (fresh(invoice).status, taken(invoice)) == ("paid", [200])
@@ -163,10 +164,10 @@ def test_an_answer_that_comes_late_counts_though_it_is_stuck() -> None:
 def test_a_rejection_that_comes_late_changes_nothing() -> None:
     invoice = bill()
     payment = pay(invoice)
-    slow = collecting._claim(payment.pk, payment.tenant_id, NOW)
+    slow = collecting.PAYMENTS.claim(payment.pk, payment.tenant_id, NOW)
     assert slow is not None
-    collect(payment, now=NOW + 2 * collecting.CLAIM)
-    collecting._stick(slow, "No.", "no", NOW + HOUR)
+    collect(payment, now=NOW + 2 * moving.CLAIM)
+    collecting.PAYMENTS.stick(slow, "No.", "no", NOW + HOUR)
     assert [each.status for each in tried(invoice)] == ["succeeded"]
 
 
@@ -224,8 +225,10 @@ def test_a_payment_that_its_workers_die_of_is_not_given_to_one_after_the_other_f
     invoice = bill()
     payment, now = pay(invoice), NOW
     for _ in range(MOST_FALLS):
-        assert collecting._claim(payment.pk, payment.tenant_id, now) is not None  # and no more is heard of it
-        now += 2 * collecting.CLAIM
+        assert (
+            collecting.PAYMENTS.claim(payment.pk, payment.tenant_id, now) is not None
+        )  # and no more is heard of it
+        now += 2 * moving.CLAIM
     payment = collect(payment, now=now)
     assert (payment.status, payment.code) == ("stuck", "unforeseen")
     assert "ended with the death of the process" in payment.reason
@@ -271,7 +274,7 @@ def test_what_fails_before_a_payment_is_reached_is_not_hidden(monkeypatch: pytes
     def fails(*given: object) -> None:
         raise ValueError("before the claim")
 
-    monkeypatch.setattr(collecting, "_claim", fails)
+    monkeypatch.setattr(collecting.PAYMENTS, "claim", fails)
     with pytest.raises(ValueError, match="before the claim"):
         work(payment, now=NOW)
 

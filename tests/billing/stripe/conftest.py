@@ -11,6 +11,15 @@ if TYPE_CHECKING:
     from tests.fakestripe.server import FakeStripe
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _worker(template_database: str) -> Iterator[None]:
+    """Workers call Stripe; the web has no right to write what is sent there."""
+    from tests.database import WORKER, logged_in_as
+
+    with logged_in_as(WORKER):
+        yield
+
+
 @pytest.fixture(autouse=True)
 def fake() -> "Iterator[FakeStripe]":
     from django.test import override_settings

@@ -170,6 +170,28 @@ def test_credentials_that_do_not_hold_are_told(fake: FakeStripe) -> None:
     assert (form.state, form.reason) == ("failed", "Stripe does not accept our credentials.")
 
 
+def test_a_card_is_not_lost_while_credentials_are_wrong(fake: FakeStripe) -> None:
+    form = worked(asked(bill()))
+    things.fill_in(fake.things, form.session_id)
+    fake.ill = at("get", "unauthorized", "unauthorized")
+    form = back(form)
+    assert (form.state, form.reason) == ("open", "Stripe does not accept our credentials.")
+    assert worked(form, now=NOW + timedelta(hours=2)).state == "open"
+    assert worked(form, now=NOW + timedelta(hours=4)).state == "saved"
+    assert card(form) is not None
+
+
+def test_a_page_that_is_opened_over_and_over_asks_stripe_once_a_minute(fake: FakeStripe, rung: Rung) -> None:
+    form = worked(asked(bill()))
+    before, rings = sum(fake.calls.values()), len(rung)
+    for seconds in range(0, 120, 4):
+        back(form, now=NOW + timedelta(seconds=seconds))
+    assert sum(fake.calls.values()) - before <= 3
+    assert len(rung) - rings <= 3
+    things.fill_in(fake.things, form.session_id)
+    assert back(form, now=NOW + timedelta(minutes=4)).state == "saved"
+
+
 def test_without_stripe_nobody_is_asked_for_a_card() -> None:
     invoice = bill()
     with payments.through(None), pytest.raises(NoCards, match="saves no cards"):

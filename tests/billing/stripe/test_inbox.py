@@ -250,6 +250,38 @@ def test_silence_and_credentials_that_do_not_hold_are_waited_for(fake: FakeStrip
     assert states() == {"invoice.paid": "done"}
 
 
+def test_however_long_stripe_is_silent_no_event_is_given_up(fake: FakeStripe) -> None:
+    invoice = billed(fake)
+    collect(pay(invoice))
+    deliver(fake.things.tell("invoice.paid", there(fake)[0]))
+    now, fake.down = NOW, True
+    for _ in range(2 * working.MOST_TRIES):
+        work(now)
+        now += timedelta(hours=2)
+    assert states() == {"invoice.paid": "waiting"}
+    event = StripeEvent.objects.get()
+    assert event.due_at is not None
+    assert event.due_at - (now - timedelta(hours=2)) == timedelta(hours=1)  # asked less and less often
+    fake.down = False
+    work(now)
+    assert states() == {"invoice.paid": "done"}
+
+
+def test_what_was_paid_there_and_refunded_is_no_matter_for_a_person(fake: FakeStripe) -> None:
+    invoice = billed(fake, how="declined")
+    collect(pay(invoice))
+    (sent,) = there(fake)
+    sent.update(status="paid", amount_paid=200)
+    with as_tenant(invoice.tenant_id):
+        PaymentRefund.objects.create(
+            id="re_1", tenant_id=invoice.tenant_id, payment=tried(invoice)[0],
+            status="succeeded", rank=2, minor=200, made_at=NOW, seen_at=NOW,
+        )  # fmt: skip
+    deliver(fake.things.tell("invoice.paid", sent))
+    work()
+    assert states() == {"invoice.paid": "done"}
+
+
 def test_two_workers_look_at_it_once(fake: FakeStripe) -> None:
     invoice = billed(fake)
     collect(pay(invoice))

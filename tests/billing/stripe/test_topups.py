@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from billing.models import StripeDifference, StripeEvent
-from billing.services.stripe import inbox, reconciling, working
+from billing.services.stripe import inbox, planning, reconciling, working
 from tests.billing.payments.bills import Rung
 from tests.billing.stripe.purses import SECRETS, there
 from tests.billing.topups.tills import balance, collect, fresh, top_up
@@ -33,8 +33,8 @@ def test_an_event_has_a_top_up_asked_about_and_the_books_agree(fake: FakeStripe,
     assert collect(topup).status == "succeeded"
     assert (fresh(topup).reference, balance(owner)) == (there(fake)[0]["id"], 5000)
     fake.now = NOW + DAY
-    reconciling.plan(now=NOW + DAY)
-    for day in reconciling.due(now=NOW + DAY):
+    planning.plan(now=NOW + DAY)
+    for day in planning.due(now=NOW + DAY):
         reconciling.work(day, now=NOW + DAY)
     assert not StripeDifference.objects.exists()
 

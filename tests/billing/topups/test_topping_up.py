@@ -125,7 +125,7 @@ def test_a_worker_that_dies_again_and_again_leaves_it_to_a_person(kestrel: Home)
     made, now = top_up(kestrel, 100), NOW
     for _ in range(MOST_FALLS):
         with (
-            mock.patch.object(collecting, "_ask", side_effect=KeyboardInterrupt),
+            mock.patch.object(collecting.TOPUPS, "ask", side_effect=KeyboardInterrupt),
             pytest.raises(KeyboardInterrupt),
         ):
             collect(made, now=now)
@@ -196,7 +196,7 @@ def test_b15_however_many_settle_it_at_once_it_is_booked_once(kestrel: Home) -> 
     with as_tenant(kestrel.tenant.pk):
         row = TopUp.objects.get(pk=made.pk)
     for _ in range(3):
-        collecting._settle(row, Succeeded("sim_1"), NOW)
+        collecting.TOPUPS.settle(row, Succeeded("sim_1"), NOW)
     assert balance(kestrel) == 5000
 
 
@@ -205,7 +205,7 @@ def test_whatever_comes_after_it_is_settled_changes_nothing(kestrel: Home) -> No
     with as_tenant(kestrel.tenant.pk):
         old = TopUp.objects.get(pk=made.pk)
     done = collect(made)
-    collecting._settle(old, Declined("too late", "late"), NOW)
-    collecting._stick(old, "too late", "late", NOW)
-    collecting._wait(old, 10, "too late", NOW)
+    collecting.TOPUPS.settle(old, Declined("too late", "late"), NOW)
+    collecting.TOPUPS.stick(old, "too late", "late", NOW)
+    collecting.TOPUPS.wait(old, 10, "too late", NOW)
     assert fresh(made).__dict__ | {"_state": None} == done.__dict__ | {"_state": None}

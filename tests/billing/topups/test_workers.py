@@ -49,7 +49,7 @@ def kestrel(own_database: OwnDatabase) -> Iterator[Home]:
 
 def test_b15_thirty_two_settles_at_once_credit_once(kestrel: Home) -> None:
     made = top_up(kestrel, 5000)
-    at_once(partial(collecting._settle, made, Succeeded("sim_1"), NOW))
+    at_once(partial(collecting.TOPUPS.settle, made, Succeeded("sim_1"), NOW))
     assert balance(kestrel) == 5000
 
 

@@ -1,0 +1,14 @@
+"""Gateways are asked by workers, with a worker's rights."""
+
+from collections.abc import Iterator
+
+import pytest
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _worker(template_database: str) -> Iterator[None]:
+    """Workers call Stripe; the web has no right to write what is sent there."""
+    from tests.database import WORKER, logged_in_as
+
+    with logged_in_as(WORKER):
+        yield
