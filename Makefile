@@ -1,6 +1,6 @@
 # gpubroker's one menu. `make help` prints it.
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench mutants crashes replay replay-beside controlplane demo-kubernetes demo-billing lock clean env env-dev
+.PHONY: help run test check bench mutants crashes attacks test-abroad replay replay-beside controlplane demo-kubernetes demo-billing lock clean env env-dev
 PYTHON ?= python3
 VENV ?= .venv
 PORT ?= 8000
@@ -9,6 +9,7 @@ ONLY ?=
 SIZE ?=
 EVERY ?=
 OUT ?=
+ABROAD = tests/billing/domain tests/billing/services tests/billing/ledger
 export VENV
 
 help:  ## Print this menu
@@ -36,6 +37,12 @@ mutants: env-dev  ## Plant each known mistake in a copy and see its test find it
 
 crashes: env-dev  ## Kill the invoice run before each of its statements, run it again, compare (EVERY=20: some)
 	@exec $(VENV)/bin/python -m tests.billing.crashes $(EVERY)
+
+attacks: env-dev  ## Try to change what is append-only with every login, and the books as a superuser
+	@exec $(VENV)/bin/python -m tests.billing.attacks
+
+test-abroad: env-dev  ## Test charging, months and books with process and sessions in other time zones (ONLY=<folders>)
+	@TESTS_ABROAD=1 exec $(VENV)/bin/python -m pytest -q -n 2 $(if $(ONLY),$(ONLY),$(ABROAD))
 
 replay: env  ## Replay the openb trace through the real services; writes build/replay.json and .html
 	@exec $(VENV)/bin/python -m deploy.embedded.scratch python manage.py replay openb $(ARGS)

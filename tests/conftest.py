@@ -15,7 +15,7 @@ from deploy.embedded import account, binaries
 from deploy.embedded.process import Process
 from deploy.embedded.roles import OWNER, WEB
 from deploy.embedded.valkey import Valkey
-from tests import ground, tally
+from tests import abroad, ground, tally
 from tests.chart.processes import box
 from tests.cluster.behaviours import outcomes
 from tests.controlplane import binaries as controlplane
@@ -103,6 +103,8 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     import django
 
     django.setup()
+    if os.environ.get("TESTS_ABROAD"):
+        abroad.move()
 
 
 def pytest_configure() -> None:

@@ -11,15 +11,18 @@ SECOND = timedelta(seconds=1)
 
 @dataclass(frozen=True, slots=True, order=True)
 class Period:
-    """The instants from `start` until just before `end`, both in UTC; it is never empty."""
+    """The instants from `start` until just before `end`, told in UTC wherever they were written; it is never empty."""
 
     start: datetime
     end: datetime
 
     def __post_init__(self) -> None:
-        for instant in (self.start, self.end):
-            if instant.tzinfo is None or instant.utcoffset():
-                raise ValueError(f"{instant.isoformat()} is not UTC; hand in aware UTC times")
+        for name, instant in (("start", self.start), ("end", self.end)):
+            if instant.tzinfo is None:
+                raise ValueError(f"{instant.isoformat()} has no time zone; hand in aware times")
+            object.__setattr__(
+                self, name, instant.astimezone(UTC)
+            )  # a session of PostgreSQL may be elsewhere
         if not self.start < self.end:
             raise ValueError(f"a period must end after it starts, but {self} does not")
 

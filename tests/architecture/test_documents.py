@@ -52,5 +52,6 @@ def test_ci_builds_a_cluster_then_checks_and_tests_as_the_readme_says() -> None:
     assert [line.split()[:2] for line in lines if re.match(r"make\b", line)] == [
         ["make", "controlplane"],
         ["make", "check"],
+        ["make", "test-abroad"],
         ["make", "test"],
     ]

@@ -1,0 +1,157 @@
+"""Seconds metered, rated and invoiced, and exact amounts, over random leases: `python -m bench.billing_conservation`.
+
+Leases live by chance through clock changes, month ends and changes of prices, offerings and quantities, in nine time
+zones; one in twenty is told of when its month is closed. `make bench ONLY=billing_conservation SIZE=1000000` does a
+million.
+"""
+
+import os
+import random
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from time import perf_counter
+
+import django
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+os.environ.setdefault("GPUBROKER_LOG_LEVEL", "ERROR")
+django.setup()
+
+from django.db import connection, connections  # noqa: E402
+
+from bench.figures import Figures  # noqa: E402
+from billing.domain.money import EXACT_PER_UNIT, EXPONENTS  # noqa: E402
+from billing.services import closing, rating  # noqa: E402
+from billing.services.statements import statement  # noqa: E402
+from tenants.services.walls import as_staff, as_tenant  # noqa: E402
+from tests.billing import stories  # noqa: E402
+from tests.billing.stories import Market, Story  # noqa: E402
+from tests.billing.tax.papers import taxed  # noqa: E402
+
+LEASES, A_TENANT, LATE, SEED = 100_000, 2_000, 20, 20261123
+SQL = (Path(__file__).parent / "conserved.sql").read_text()
+SINCE, UNTIL = (
+    datetime(2026, 2, 20, tzinfo=UTC),
+    datetime(2026, 4, 8, tzinfo=UTC),
+)  # three clock changes, two month ends
+FEBRUARY_OVER, MARCH_OVER, ALL_OVER = (
+    datetime(2026, 3, 2, tzinfo=UTC),
+    datetime(2026, 4, 2, tzinfo=UTC),
+    datetime(2026, 6, 2, tzinfo=UTC),
+)
+SCALES = {
+    "currencies": list(EXPONENTS),
+    "scales": [10**exponent for exponent in EXPONENTS.values()],
+    "per_unit": EXACT_PER_UNIT,
+}
+UNEQUAL = """
+WITH metered AS (
+  SELECT b.lease_id, sum(extract(epoch FROM e.at - b.at)::bigint * b.quantity) AS seconds
+    FROM broker_transition b JOIN broker_transition e ON e.lease_id = b.lease_id AND e.prev_seq = b.seq
+   WHERE b.after = 'active' GROUP BY 1
+), rated AS (
+  SELECT lease_id, sum(unit_seconds) FILTER (WHERE kind = 'usage') AS seconds FROM billing_ratedcharge GROUP BY 1
+)
+SELECT count(*) FILTER (WHERE coalesce(m.seconds, 0) <> coalesce(r.seconds, 0)), count(*),
+       sum(m.seconds)::bigint, sum(r.seconds)::bigint
+  FROM metered m FULL JOIN rated r USING (lease_id)
+"""
+INVOICED = """
+SELECT (SELECT sum(unit_seconds + given_back_s) FROM billing_invoiceline)::bigint,
+       count(*) FILTER (WHERE abs(total - tax - exact) > lines * 0.5), count(*)
+  FROM (SELECT i.id, i.total, i.tax, count(l.id) AS lines, sum(l.exact_num) * 100 / 3600000000000.0 AS exact
+          FROM billing_invoice i JOIN billing_invoiceline l ON l.invoice_id = i.id GROUP BY i.id) each
+"""
+
+
+def patient() -> None:
+    """Let a statement take as long as all there is takes."""
+    with connection.cursor() as cursor:
+        cursor.execute("SET statement_timeout TO 0")
+
+
+def people(chance: random.Random, sells: Market, leases: int) -> list[Story]:
+    made = []
+    for n in range(max(leases // A_TENANT, len(stories.ZONES))):
+        story = stories.tenant(stories.ZONES[n % len(stories.ZONES)])
+        if n % 3 == 0:
+            stories.own_prices(chance, story, sells, cuts=6)
+        made.append(story)
+    return made
+
+
+def live(
+    everyone: list[Story], sells: Market, *, wave: str, leases: int, since: datetime, until: datetime
+) -> None:
+    """Write so many leases, asked for between two moments, shared among all."""
+    each, more = divmod(leases, len(everyone))
+    for n, story in enumerate(everyone):
+        asked = {
+            "tenant": story.tenant.pk,
+            "projects": [project.pk for project in story.projects],
+            "offerings": [offering.pk for offering in sells.offerings],
+            "kinds": len(sells.offerings),
+            "leases": each + (n < more),
+            "wave": wave,
+            "since": since,
+            "seconds": (until - since) // timedelta(seconds=1),
+            "seed": SEED,
+        }
+        with as_tenant(story.tenant.pk), connection.cursor() as cursor:
+            cursor.execute(SQL, asked)
+
+
+def tidy() -> None:
+    with connections["owner"].cursor() as cursor:
+        cursor.execute("VACUUM ANALYZE")
+
+
+def charge_and_close(now: datetime) -> None:
+    outcome = rating.rate(now=now)
+    closed = closing.close_due(now=now)
+    if outcome.gaps or outcome.broken or closed.gaps or closed.waiting:
+        raise RuntimeError(f"{outcome.gaps or outcome.broken or closed}"[:500])
+
+
+def main(leases: int = LEASES) -> None:
+    figures, chance, begun = Figures("billing_conservation"), random.Random(SEED), perf_counter()
+    sells = stories.market(chance, SINCE, UNTIL, offerings=12, changes=5)
+    taxed("DE", 19)
+    everyone, late = people(chance, sells, leases), leases // LATE
+    patient()
+    live(everyone, sells, wave="a", leases=leases - late, since=SINCE, until=UNTIL)
+    tidy()
+    told = perf_counter()
+    charge_and_close(FEBRUARY_OVER)
+    live(everyone, sells, wave="b", leases=late, since=SINCE, until=FEBRUARY_OVER - timedelta(days=3))
+    tidy()
+    for now in (MARCH_OVER, ALL_OVER):
+        charge_and_close(now)
+    print(
+        f"told in {told - begun:.0f} s, charged and closed in {perf_counter() - told:.0f} s", file=sys.stderr
+    )
+    with as_staff(), connection.cursor() as cursor:
+        cursor.execute(UNEQUAL)
+        unequal, counted, metered, rated = cursor.fetchone()
+        cursor.execute(INVOICED)
+        invoiced, far_off, invoices = cursor.fetchone()
+        cursor.execute("SELECT count(*) FROM billing_ratedcharge WHERE period_id <> billed_period_id")
+        (billed_later,) = cursor.fetchone()
+        cursor.execute(statement("conserve_lines"), SCALES)
+        off, misrounded, wrong = cursor.fetchone()
+    print(f"{metered:,} unit-seconds, {invoices:,} invoices, {billed_later:,} late charges", file=sys.stderr)
+    figures.least("leases_that_ran", counted, unit="1", at_least=int(leases * 0.99))
+    figures.least("charges_of_closed_months", billed_later, unit="1", at_least=late)
+    figures.most("leases_metered_unlike_rated", unequal, unit="1", at_most=0)
+    figures.most("seconds_metered_and_not_rated", abs(metered - rated), unit="s", at_most=0)
+    figures.most("seconds_rated_and_not_invoiced", abs(rated - invoiced), unit="s", at_most=0)
+    figures.most("exact_amounts_off_the_charges", int(off), unit="1", at_most=0)
+    figures.most("lines_misrounded", misrounded, unit="1", at_most=0)
+    figures.most("totals_off_their_lines", wrong, unit="1", at_most=0)
+    figures.most("invoices_further_off_than_half_a_cent_a_line", far_off, unit="1", at_most=0)
+    figures.leave()
+
+
+if __name__ == "__main__":
+    main(*(int(given) for given in sys.argv[1:2]))

@@ -1,0 +1,166 @@
+"""Try to change what is only ever added to, with every login and role of the product: `make attacks`.
+
+Each append-only table is updated, deleted from and emptied by each of them, on a throwaway server whose tables hold a
+month. Then a superuser, whom nothing stops, changes the books, and the walk along the chain of seals has to notice.
+Ends with 1 where anything got through, or was not noticed.
+"""
+
+import sys
+from contextlib import closing
+from io import StringIO
+from os import environ
+
+import psycopg
+from psycopg import sql
+
+from deploy.embedded import roles
+from deploy.embedded.roles import DATABASE, LOGINS, OWNER, WORKER, Server
+from deploy.embedded.scratch import EMPTY, scratch
+
+ASSUMED = ("gpubroker_staff", "gpubroker_sweep", "gpubroker_door")  # what the product's logins may become
+GUARDED = """
+SELECT c.relname, a.attname
+  FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = 1
+ WHERE t.tgname = 'append_only' ORDER BY 1
+"""
+ATTACKS = {
+    "UPDATE": "UPDATE {table} SET {column} = {column}",
+    "DELETE": "DELETE FROM {table}",
+    "TRUNCATE": "TRUNCATE {table} CASCADE",
+}
+# What the product promises at least, whatever else is guarded as well.
+PROMISED = {
+    "broker_transition",
+    "billing_ratedcharge",
+    "billing_ledgertransfer",
+    "billing_ledgerseal",
+    "billing_creditnote",
+    "billing_creditnoteline",
+    "tenants_auditevent",
+}
+BY_SUPERUSER = {
+    "a transfer is made larger": "UPDATE billing_ledgertransfer SET minor = minor + 1 WHERE id = {one}",
+    "a transfer is dated back": "UPDATE billing_ledgertransfer SET at = at - interval '1 day' WHERE id = {one}",
+    "a transfer is removed": "DELETE FROM billing_ledgertransfer WHERE id = {one}",
+    "a seal is removed": "DELETE FROM billing_ledgerseal WHERE n = 1",
+    "a seal is rewritten": "UPDATE billing_ledgerseal SET hash = sha256(hash) WHERE n = 1",
+}
+DONE = "DONE"
+Connection = psycopg.Connection[tuple[object, ...]]
+
+
+def main() -> int:
+    with scratch() as ready:
+        server = ready.product.server
+        environ.update(ready.product.env(WORKER) | {"GPUBROKER_LOG_LEVEL": "ERROR"})
+        environ["GPUBROKER_OWNER_DATABASE_URL"] = server.login(OWNER, DATABASE)
+        roles.clone_database(server, DATABASE, template=EMPTY)
+        _live_a_month()
+        through = _attack_all(server)
+        unnoticed = _edit_all(server)
+    print(f"\n{through} attacks got through, {unnoticed} edits of a superuser were not noticed")
+    return 1 if through or unnoticed else 0
+
+
+def _live_a_month() -> None:
+    import django
+
+    django.setup()
+    from django.db import connections
+
+    from billing.services.ledger import sealing
+    from ports import clock
+    from tests.billing.crashes.trial import invoice_run
+    from tests.billing.crashes.world import build
+
+    build()
+    invoice_run()
+    sealing.seal(now=clock.now() + sealing.GRACE * 2)
+    for alias in connections:
+        connections[alias].close()
+
+
+def _attack_all(server: Server) -> int:
+    """Return how many attacks got through, and how many tables that have to be guarded are not."""
+    with closing(server.as_administrator(DATABASE)) as administrator:
+        tables = {str(name): str(column) for name, column in administrator.execute(GUARDED)}
+        held = {name: _held(administrator, name) for name in tables}
+    logins = (*LOGINS, *ASSUMED)
+    print(
+        f"{'table':26} {'rows':>5}" + "".join(f"{login.removeprefix('gpubroker_'):>12}" for login in logins)
+    )
+    through = 0
+    for name, (rows, tenant) in held.items():
+        told = []
+        for login in logins:
+            found = [_attack(server, login, tenant, attack, name, tables[name]) for attack in ATTACKS]
+            told.append(" ".join("-" if each == DONE and not rows else each for each in found))
+            through += sum(each == DONE and (rows > 0 or login != OWNER) for each in found)
+        print(f"{name:26} {rows:5}" + "".join(f"{each:>12}" for each in told))
+    print(
+        "UPDATE, DELETE, TRUNCATE: no = no right to it, tr = a trigger refuses it, - = no row there to try it on"
+    )
+    for name in sorted(PROMISED.difference(tables)):
+        print(f"{name} is not guarded at all")
+    return through + len(PROMISED.difference(tables))
+
+
+def _held(administrator: Connection, table: str) -> tuple[int, str]:
+    """Return how many rows a table has, and a tenant that some are of."""
+    counted = sql.SQL("SELECT count(*), coalesce(max(to_jsonb(t)->>'tenant_id'), '') FROM {} t").format(
+        sql.Identifier(table)
+    )
+    found = administrator.execute(counted).fetchone()
+    return (int(str(found[0])), str(found[1])) if found else (0, "")
+
+
+def _attack(server: Server, login: str, tenant: str, attack: str, table: str, column: str) -> str:
+    """Return `no` where there is no right to it, `tr` where a trigger refuses it, DONE where neither does."""
+    attacking = sql.SQL(ATTACKS[attack]).format(table=sql.Identifier(table), column=sql.Identifier(column))
+    as_whom = login if login in LOGINS else WORKER
+    with closing(psycopg.connect(server.login(as_whom, DATABASE))) as connection:
+        connection.execute("SELECT set_config('app.tenant', %s, false)", [tenant])
+        if login != as_whom:
+            connection.execute(sql.SQL("SET ROLE {}").format(sql.Identifier(login)))
+        try:
+            connection.execute(attacking)
+        except psycopg.errors.InsufficientPrivilege:
+            return "no"
+        except psycopg.DatabaseError as error:
+            if "append-only" not in str(error):
+                raise
+            return "tr"
+        return DONE
+
+
+def _edit_all(server: Server) -> int:
+    """Let a superuser switch the triggers off and edit the books, each time in a copy of its own."""
+    from django.core.management import CommandError, call_command
+
+    from billing.services.ledger import sealing
+    from ports import clock
+    from tests.database import pointed_at
+
+    unnoticed = 0
+    print()
+    for n, (what, edit) in enumerate(BY_SUPERUSER.items()):
+        copy = f"{DATABASE}_{n}"
+        roles.clone_database(server, copy, template=DATABASE)
+        with closing(server.as_administrator(copy)) as superuser:
+            superuser.execute("SET session_replication_role = replica")
+            one = superuser.execute("SELECT min(id) FROM billing_ledgertransfer").fetchone()
+            superuser.execute(edit.format(one=one[0] if one else 0))
+        # A seal that nobody misses at once is missed when what it sealed is a day old.
+        with pointed_at(copy), clock.standing_at(clock.now() + 2 * sealing.SEALED_AFTER):
+            try:
+                call_command("verify_ledger", stdout=StringIO())
+                said, unnoticed = "NOT NOTICED", unnoticed + 1
+            except CommandError as wrong:
+                said = str(wrong).splitlines()[1].strip()  # the first of what is wrong
+        print(f"a superuser: {what:30} {said[:100]}")
+        roles.drop_database(server, copy)
+    return unnoticed
+
+
+if __name__ == "__main__":
+    sys.exit(main())
