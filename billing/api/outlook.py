@@ -34,10 +34,14 @@ class DayAheadOut(serializers.Serializer[Any]):
 
 @extend_schema_serializer(many=False)
 class OutlookOut(serializers.Serializer[Any]):
-    """The days left of this month, today's rest first; null as long as there were less than two weeks of use."""
+    """The days left of this month, today's rest first; null as long as there were less than two weeks of use.
+
+    `going_on` is what the month comes to if all that runs now goes on to its own end, and nothing else begins.
+    """
 
     time_zone = serializers.CharField()
     month = LikelyOut(allow_null=True)
+    going_on = MoneyOut(allow_null=True)
     items = DayAheadOut(many=True)
 
 
@@ -62,11 +66,13 @@ class UsageOutlook(TenantViewSet):
         projects, tenant = self.filter_queryset(self.get_queryset()), self.request.tenant
         if wanted := request.query_params.get("project"):
             projects = projects.filter(path__contains=[self.project_for(wanted).pk])
-        told = outlook(tenant, now=self.now, projects=projects.values_list("pk", flat=True))
+        told = outlook(tenant, now=self.now, projects=list(projects.values_list("pk", flat=True)))
+        places = exponent_of(tenant.currency)
         return Response(
             {
                 "time_zone": tenant.time_zone,
                 "month": likely(told.month, tenant.currency) if told else None,
+                "going_on": money(to_minor(told.going_on, places), tenant.currency) if told else None,
                 "items": [
                     {
                         "day": each.day,

@@ -29,7 +29,7 @@ HOUR = timedelta(hours=1)
 STEPS = [("day", "Day"), ("week", "Week"), ("month", "Month")]
 GROUPS = [("offering", "offering"), ("project", "project"), ("user", "who asked")]
 CLASSES = [("on_demand", "on-demand"), ("spot", "spot")]
-WEEKS, MONTHS = 13, 12
+WEEKS, MONTHS, ROWS = 13, 12, 50
 HEADS = ["day", "group", "unit_seconds", "amount", "currency"]
 
 
@@ -81,7 +81,7 @@ def spend(request: PageRequest) -> HttpResponse:
     budget = meters.budget(request.scope)
     context: dict[str, Any] = {
         "told": told,
-        "rows": [Row.of(each, told, before) for each in told.groups],
+        "rows": [Row.of(each, told, before) for each in told.most(ROWS)],
         "change": meters.changed(told.minor, before.minor),
         "compared": meters.against(
             told.minor, before.minor, f"the same days of {words(past, tenant.time_zone)}"
@@ -95,7 +95,7 @@ def spend(request: PageRequest) -> HttpResponse:
         "columns": expected(drawn, outlook, tenant.currency) if outlook else drawn,
         "now_at": now_at(month, now) if outlook else None,
         "likely": (month_end := minor(outlook.month, exponent_of(tenant.currency))) if outlook else None,
-        "likely_between": between(month_end, tenant.currency) if outlook else "",
+        "likely_between": between(month_end, outlook, tenant.currency) if outlook else "",
         "last_day": month.end - HOUR,
         "series": SERIES[: len(told.series)],
         "keys": [{"kind": kind, "label": row.name} for kind, row in told.series],
@@ -136,9 +136,11 @@ def likely(request: PageRequest, *, running: bool, step: str) -> ahead.Outlook |
     return ahead.outlook(request.tenant, now=request.now, projects=request.scope.ids)
 
 
-def between(likely: Likely, currency: str) -> str:
-    """Write what an amount will lie between, four times of five."""
-    return f"{written(likely.low, currency)} – {written(likely.high, currency)}"
+def between(likely: Likely, outlook: ahead.Outlook, currency: str) -> str:
+    """Write what the month will lie between, four times of five, and what it comes to beyond that as things stand."""
+    told = f"four times of five {written(likely.low, currency)} – {written(likely.high, currency)}"
+    going_on = to_minor(outlook.going_on, exponent_of(currency))
+    return f"{told}; {written(going_on, currency)} if all goes on" if going_on > likely.high else told
 
 
 def known_months(request: PageRequest) -> list[tuple[str, str]]:

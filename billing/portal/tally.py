@@ -60,6 +60,14 @@ class Tally:
             named.append((SERIES[-1], Group("", "Other", sum(g.minor for g in rest), 0)))
         return named
 
+    def most(self, rows: int) -> tuple[Group, ...]:
+        """Return the largest groups, and all the rest as one where there are more; the CSV has every one."""
+        rest = self.groups[rows:]
+        if not rest:
+            return self.groups
+        minor, seconds = sum(group.minor for group in rest), sum(group.unit_seconds for group in rest)
+        return (*self.groups[:rows], Group("", f"{len(rest)} more", minor, seconds, SERIES[-1]))
+
     def minor_of(self, key: str) -> int:
         return next((group.minor for group in self.groups if group.key == key), 0)
 

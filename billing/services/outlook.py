@@ -29,6 +29,7 @@ class Outlook:
     """The days that are left of a month, today's rest first; there is always one."""
 
     days: tuple[Day, ...]
+    going_on: int  # what the month comes to if all that runs now goes on to its own end, and nothing begins
 
     @property
     def month(self) -> Likely:
@@ -39,7 +40,8 @@ class Outlook:
 def outlook(tenant: Tenant, *, now: datetime, projects: Iterable[str] | None = None) -> Outlook | None:
     """Tell what is left of a tenant's month for projects (all, unless named); None until there were two weeks of use.
 
-    One query. What runs now tells nothing by itself: it may end tonight, and others begin tomorrow, as they did before.
+    Two queries. What runs now says nothing of what is likely: it may end tonight, and others begin tomorrow, as they
+    did before. What it comes to if it goes on is told beside it.
     """
     zone, month = ZoneInfo(tenant.time_zone), month_of(tenant.time_zone, now)
     today = now.astimezone(zone).date()
@@ -56,9 +58,8 @@ def outlook(tenant: Tenant, *, now: datetime, projects: Iterable[str] | None = N
     left = Fraction((tomorrow - now) // SECOND, (tomorrow - current) // SECOND)
     count = ((month.end - SECOND).astimezone(zone).date() - today).days + 1
     told = rhythm.ahead(count, left_of_first=left)
-    return Outlook(
-        tuple(
-            Day(today + timedelta(days=n), each.day, each.until_then.after(so_far))
-            for n, each in enumerate(told)
-        )
+    days = (
+        Day(today + timedelta(days=n), each.day, each.until_then.after(so_far)) for n, each in enumerate(told)
     )
+    still = spend.going_on(projects, tenant, now=now, until=month.end)
+    return Outlook(tuple(days), so_far + still)

@@ -7,7 +7,7 @@ import pytest
 from billing.services import rating
 from ports import clock
 from tenants.domain.roles import Role
-from tests.billing.histories import EURO, HOUR, at, ran, sold
+from tests.billing.histories import EURO, HOUR, at, ran, runs, sold
 from tests.tenants.people import Api
 from tests.world import Home, home
 
@@ -44,6 +44,7 @@ def test_days_to_come_are_told_with_what_the_month_will_have_cost_by_then() -> N
     assert told == {
         "time_zone": "UTC",
         "month": euros("30.50"),
+        "going_on": euros("28.00")["amount"],
         "items": [
             {"day": "2026-11-28", "cost": euros("0.50"), "month_by_then": euros("28.50")},
             {"day": "2026-11-29", "cost": euros("1.00"), "month_by_then": euros("29.50")},
@@ -53,10 +54,19 @@ def test_days_to_come_are_told_with_what_the_month_will_have_cost_by_then() -> N
     assert asked(kestrel, f"/api/v1/usage-outlook?project={kestrel.project.pk}") == told
 
 
+def test_what_goes_on_is_told_beside_what_is_likely() -> None:
+    kestrel = home("Kestrel")
+    lived(kestrel, 29)
+    with clock.standing_at(NOON):
+        runs(kestrel.project, sold(4 * EURO), NOON)
+    told = asked(kestrel)
+    assert (told["month"], told["going_on"]) == (euros("30.50"), euros("268.00")["amount"])  # 60 h more at 4
+
+
 def test_too_little_use_tells_nothing() -> None:
     kestrel = home("Kestrel")
     lived(kestrel, 13)
-    assert asked(kestrel) == {"time_zone": "UTC", "month": None, "items": []}
+    assert asked(kestrel) == {"time_zone": "UTC", "month": None, "going_on": None, "items": []}
 
 
 def test_a_project_of_nobody_knows_is_refused() -> None:

@@ -1,7 +1,9 @@
 """What is likely follows from the weeks before, and says how sure it is."""
 
 from fractions import Fraction
+from random import Random
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -24,11 +26,23 @@ def test_of_today_only_what_is_left_of_it_is_told() -> None:
 
 
 def test_days_that_differ_widen_what_is_likely() -> None:
-    first, *_, last = Rhythm([90] * 7 + [110] * 7).ahead(16)
-    # Each differs by 10, fourteen squares shared by the seven days that are free to differ: √200, of which 1.28.
-    assert first.day == Likely(100, 100 - 17, 100 + 17)
-    # Sixteen days differ by four times as much as one, not sixteen times.
-    assert last.until_then == Likely(1600, 1600 - 71, 1600 + 71)
+    first, *_, last = Rhythm([90] * 7 + [110] * 7).ahead(14)
+    # Each differs by 10, fourteen squares shared by the seven days that are free to differ: 200, of which t is 1.42. A
+    # day differs by itself and by half of it again, for what is usual was seen twice.
+    assert first.day == Likely(100, 100 - 24, 100 + 24)
+    # Two weeks: fourteen days for themselves, and each of seven means off twice.
+    assert last.until_then == Likely(1400, 1400 - 105, 1400 + 105)
+
+
+@pytest.mark.parametrize("days", [14, 21, 28])
+def test_four_of_five_times_a_month_lies_where_it_is_said_to(days: int) -> None:
+    chance, hits, tries = Random(days), 0, 1000
+    for _ in range(tries):
+        usual = [chance.uniform(500, 2000) for _ in range(7)]
+        went = [int(1000 * chance.gauss(usual[n % 7], 100)) for n in range(days + 28)]
+        *_, told = Rhythm(went[:days]).ahead(28)
+        hits += told.until_then.low <= sum(went[days:]) <= told.until_then.high
+    assert 760 <= hits <= 840
 
 
 def test_fewer_than_two_weeks_of_use_tell_nothing() -> None:

@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 from django.test import Client
 
+from billing.portal.tally import Group, Tally
 from billing.services import rating
 from broker.models import Lease
 from ports import clock
@@ -57,3 +58,11 @@ def test_a_tag_of_leases_groups_what_they_cost_and_the_call_says_so() -> None:
     ]
     assert "By team" in page
     assert "group_by=tag&amp;tag=team" in page
+
+
+def test_of_many_groups_the_largest_are_listed_and_the_rest_is_one() -> None:
+    told = Tally(tuple(Group(f"g{n}", f"g{n}", 10 - n, 3600) for n in range(5)), "EUR")
+    assert told.most(5) == told.groups
+    *largest, rest = told.most(3)
+    assert tuple(largest) == told.groups[:3]
+    assert (rest.name, rest.minor, rest.hours) == ("2 more", 7 + 6, "2.0")
