@@ -38,3 +38,9 @@ def amount_off(lines: Mapping[Key, int], minor: int, *, exponent: int) -> dict[K
         found[key] += more
         left -= more
     return {key: num for key, num in found.items() if num}
+
+
+def month_ahead(label: str, months: int) -> str:
+    """Return the label of the month so many months after one: `2026-11` and 2 is `2027-01`."""
+    year, month = divmod(int(label[:4]) * 12 + int(label[5:]) - 1 + months, 12)
+    return f"{year:04}-{month + 1:02}"
