@@ -147,6 +147,7 @@ OPS_NAV: Plan = (
             ("ops-invoices", "Invoices", "receipt"),
             ("ops-disputes", "Disputes", "help"),
             ("ops-grants", "Credit", "gift"),
+            ("ops-discounts", "Discounts", "scissors"),
             ("ops-month-close", "Month close", "calendar"),
             ("ops-ledger", "Ledger", "scale"),
             ("ops-taxes", "Taxes", "report-money"),

@@ -5,6 +5,7 @@ from rest_framework.routers import SimpleRouter
 
 from billing.api import papers
 from billing.api.all_cards import OpsGpus
+from billing.api.all_discounts import OpsCampaigns, OpsDiscounts, OpsMinimums
 from billing.api.all_disputes import OpsDisputes
 from billing.api.all_grants import OpsGrants
 from billing.api.all_invoices import OpsCreditNotes, OpsInvoices
@@ -21,6 +22,7 @@ from billing.api.budgets import BudgetAlerts, Budgets, BudgetStops, Holds
 from billing.api.cards import CardForms, Cards
 from billing.api.credit_notes import CreditNotes
 from billing.api.details import Details
+from billing.api.discounts import Discounts, Minimums
 from billing.api.disputes import Disputes
 from billing.api.grants import Grants
 from billing.api.invoices import Invoices
@@ -47,6 +49,8 @@ router.register("budget-stops", BudgetStops, "api-budget-stop")
 router.register("holds", Holds, "api-hold")
 router.register("topups", TopUps, "api-topup")
 router.register("wallet", WalletView, "api-wallet")
+router.register("discounts", Discounts, "api-discount")
+router.register("minimums", Minimums, "api-minimum")
 router.register("grants", Grants, "api-grant")
 router.register("balance", Balances, "api-balance")
 router.register("cards", Cards, "api-card")
@@ -121,6 +125,15 @@ urlpatterns = [
         "ops/topups/<str:pk>/untaken",
         OpsUntakenTopUps.as_view({"put": "update"}),
         name="api-ops-topup-untaken",
+    ),
+    *(
+        path(*each)
+        for name, view in (("campaign", OpsCampaigns), ("discount", OpsDiscounts), ("minimum", OpsMinimums))
+        for each in (
+            (f"ops/{name}s", view.as_view({"get": "list", "put": "publish"}), None, f"api-ops-{name}-list"),
+            (f"ops/{name}s/<str:pk>", view.as_view({"get": "retrieve"}), None, f"api-ops-{name}-detail"),
+            (f"ops/{name}s/<str:pk>/end", view.as_view({"put": "end"}), None, f"api-ops-{name}-end"),
+        )
     ),
     path("ops/stripe-days", OpsStripeDays.as_view({"get": "list"}), name="api-ops-stripe-day-list"),
     path(

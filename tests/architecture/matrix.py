@@ -26,15 +26,18 @@ from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from typing import Any
 
-from django.db.backends.postgresql.psycopg_any import NumericRange
+from django.db.backends.postgresql.psycopg_any import DateTimeTZRange, NumericRange
 
 from billing.models import (
+    Campaign,
     CardForm,
+    Discount,
     Dispute,
     Hold,
     Invoice,
     InvoiceLine,
     LedgerTransfer,
+    Minimum,
     Payment,
     StripeDay,
     StripeDifference,
@@ -406,6 +409,26 @@ def a_grant(world: World) -> str:
     return str(giving.give(world.tenant, terms, idem="matrix", actor=SYSTEM, now=moment()).pk)
 
 
+def a_discount(world: World) -> str:
+    asked = {"percent_bp": 100, "first_month": "2026-01", "given_by": "x", "given_at": moment()}
+    return str(Discount.objects.get_or_create(tenant=world.tenant, name="Partner", defaults=asked)[0].pk)
+
+
+def a_minimum(world: World) -> str:
+    asked = {"minor": 1, "currency": "EUR", "valid": DateTimeTZRange(moment(), None), "agreed_by": "x"}
+    return str(
+        Minimum.objects.get_or_create(tenant=world.tenant, defaults=asked | {"agreed_at": moment()})[0].pk
+    )
+
+
+def a_campaign(world: World) -> str:
+    """A code that anybody may redeem."""
+    made = {"name": "Matrix", "percent_bp": 100, "since": moment() - timedelta(days=1), "created_by": "x"}
+    return str(
+        Campaign.objects.get_or_create(code="MATRIX-1", defaults=made | {"created_at": moment()})[0].pk
+    )
+
+
 def a_topup(world: World) -> str:
     asked = {"minor": 100, "currency": "EUR", "gateway": "none", "opened_at": moment(), "due_at": moment()}
     return str(TopUp.objects.get_or_create(tenant=world.tenant, defaults=asked)[0].pk)
@@ -473,6 +496,9 @@ THINGS: dict[str, Thing] = {
     "topup": in_its_tenant(a_topup),
     "terms": in_its_tenant(some_terms),
     "grant": in_its_tenant(a_grant),
+    "discount": in_its_tenant(a_discount),
+    "minimum": in_its_tenant(a_minimum),
+    "campaign": a_campaign,
     "ledger transfer": in_its_tenant(a_transfer),
     "lease": in_its_tenant(a_lease),
     "quote": in_its_tenant(a_quote),
@@ -679,6 +705,15 @@ ROWS: dict[str, Row] = {
     "api/v1/ops/credit-notes/<str:pk>": fleet(thing="credit note", audited=True),
     "api/v1/ops/disputes": fleet(audited=True),
     "api/v1/ops/disputes/<str:pk>": fleet(thing="dispute", PUT=STAFF, audited=True),
+    **{
+        f"api/v1/ops/{name}s{rest}": row
+        for name in ("campaign", "discount", "minimum")
+        for rest, row in (
+            ("", fleet(PUT=STAFF, audited=True)),
+            ("/<str:pk>", fleet(thing=name, audited=True)),
+            ("/<str:pk>/end", Row("fleet", {"PUT": STAFF}, thing=name, writes_on_get=True)),
+        )
+    },
     "api/v1/ops/grants": fleet(audited=True),
     "api/v1/ops/grants/<str:pk>": fleet(thing="grant", audited=True),
     "api/v1/ops/credit-notes/<str:pk>/pdf": fleet(thing="credit note", audited=True),
@@ -757,6 +792,10 @@ ROWS: dict[str, Row] = {
     "api/v1/topups/<str:pk>": api("billing", thing="topup", GET=PAYERS, part=NOBODY),
     "api/v1/topup-rule": api("billing", GET=PAYERS, PUT=SETTLERS, DELETE=SETTLERS, part=NOBODY),
     "api/v1/wallet": api("billing", GET=PAYERS, part=NOBODY),
+    "api/v1/discounts": api("billing", GET=PAYERS, POST=SETTLERS, part=NOBODY),
+    "api/v1/discounts/<str:pk>": api("billing", thing="discount", GET=PAYERS, part=NOBODY),
+    "api/v1/minimums": api("billing", GET=PAYERS, part=NOBODY),
+    "api/v1/minimums/<str:pk>": api("billing", thing="minimum", GET=PAYERS, part=NOBODY),
     "api/v1/grants": api("billing", GET=PAYERS, part=NOBODY),
     "api/v1/grants/<str:pk>": api("billing", thing="grant", GET=PAYERS, part=NOBODY),
     "api/v1/credit-notes/<str:pk>/pdf": api("billing", thing="credit note", GET=PAYERS, part=NOBODY),
@@ -813,6 +852,7 @@ ROWS: dict[str, Row] = {
     "wallet/": page(GET=PAYERS, part=NOBODY),
     "payment/": page(GET=PAYERS, POST=SETTLERS, part=NOBODY),
     "invoices/": page(GET=PAYERS, part=NOBODY),
+    "invoices/discounts/": page(GET=PAYERS, POST=SETTLERS, part=NOBODY),
     "invoices/details/": page(GET=PAYERS, POST=SETTLERS, part=NOBODY),
     "statement/": page(GET=PAYERS, part=NOBODY),
     "statement/pdf/": page(GET=PAYERS, part=NOBODY),
@@ -867,6 +907,8 @@ ROWS: dict[str, Row] = {
     "ops/cards/<str:pk>/return/": ops(thing="gpu", GET=STAFF, POST=STAFF),
     "ops/disputes/": ops(GET=STAFF),
     "ops/disputes/<str:pk>/": ops(thing="dispute", GET=STAFF, POST=STAFF),
+    "ops/discounts/": ops(GET=STAFF, POST=STAFF),
+    "ops/discounts/<str:pk>/end/": ops(thing="discount", GET=STAFF, POST=STAFF),
     "ops/grants/": ops(GET=STAFF),
     "ops/grants/<str:pk>/give/": ops(thing="tenant", GET=STAFF, POST=STAFF),
     "ops/terms/<str:pk>/": ops(thing="tenant", GET=STAFF, POST=STAFF),

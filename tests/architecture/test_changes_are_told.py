@@ -22,12 +22,14 @@ BODIES: dict[str, dict[str, Any]] = {
     "api/v1/service-accounts/<str:pk>": {"role": "admin"},
     "api/v1/billing-details": {"name": "Delta", "street": "Weg 1", "city": "Berlin", "country": "DE"},
     "api/v1/topups": {"amount": "10.00"},
+    "api/v1/discounts": {"code": "NOBODY-MADE-IT"},
     "api/v1/topup-rule": {"threshold": "10.00", "amount": "50.00"},
 }
 # What a queued lease cannot do, nor an invoice or a wallet where nothing collects; told of where they can.
 ELSEWHERE = {
     "api/v1/leases/<str:pk>/stop": "tests/broker/services/test_stop_lease.py",
     "api/v1/leases/<str:pk>/start": "tests/broker/services/test_stop_lease.py",
+    "api/v1/discounts": "tests/billing/months/test_pages.py",
     "api/v1/topups": "tests/billing/topups/test_pages.py",
     "api/v1/invoices/<str:pk>/pay": "tests/billing/payments/test_paying.py",
     "api/v1/card-forms": "tests/billing/stripe/test_card_pages.py",

@@ -13,7 +13,11 @@ from django.test.signals import template_rendered
 
 from billing.gateways.simulated import Ill, SimulatedGateway, suffer
 from billing.models import Invoice, Payment
-from billing.services import closing, crediting, drafts, own_prices, rating
+from billing.services import closing, crediting, drafts, minimums, own_prices, rating
+from billing.services.discounts import campaigns
+from billing.services.discounts import giving as less
+from billing.services.discounts.campaigns import Round
+from billing.services.discounts.terms import Terms as LessTerms
 from billing.services.disputes import asking
 from billing.services.funds import budgets
 from billing.services.grants import giving
@@ -168,6 +172,11 @@ def of_operators(desk: Desk, operator: Client) -> dict[str, str]:
         topping.top_up(desk.owner.tenant, minor=5000, actor=OPERATOR, now=life.now)
     gift = Terms(minor=1, reason="to see it pay")
     giving.give(desk.owner.tenant, gift, idem="house", actor=OPERATOR, now=life.now)
+    giving_less = {"terms": LessTerms("Partner", percent_bp=1000), "actor": OPERATOR, "now": life.now}
+    less.give(desk.owner.tenant, **giving_less)
+    campaigns.make("HOUSE-10", LessTerms("House", percent_bp=1000), Round(), actor=OPERATOR, now=life.now)
+    least = {"minor": 100, "since": life.now + timedelta(days=1), "until": None}
+    minimums.agree(desk.owner.tenant, **least, actor=OPERATOR, now=life.now)
     final = closing.close_period(desk.owner.tenant, "2026-10", now=life.now)
     assert final is not None
     crediting.credit(final, wanted={1: 1}, seen=0, why="to see it given back", actor=OPERATOR, now=life.now)

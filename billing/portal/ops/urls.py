@@ -5,6 +5,7 @@ from django.urls import path
 from billing.portal.ops import (
     cards,
     control,
+    discounts,
     disputes,
     grant,
     grants,
@@ -46,6 +47,8 @@ urlpatterns = [
     path("disputes/<str:pk>/", disputes.dispute, name="ops-dispute"),
     path("grants/", grants.table, name="ops-grants"),
     path("grants/<str:pk>/give/", grant.give, name="ops-grant"),
+    path("discounts/", discounts.table, name="ops-discounts"),
+    path("discounts/<str:pk>/end/", discounts.end, name="ops-discount-end"),
     path("invoices/<str:pk>/pdf/", papers.invoice, name="ops-invoice-pdf"),
     path("credit-notes/<str:pk>/pdf/", papers.credit_note, name="ops-credit-note-pdf"),
     path("terms/<str:pk>/", terms.terms, name="ops-terms"),

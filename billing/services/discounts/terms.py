@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from billing.domain.discounting import WHOLE
-from billing.domain.money import EXPONENTS, HIGHEST
+from billing.domain.money import EXPONENTS, HIGHEST, NotAnAmount, minor_of
 from billing.models.discounts import LONGEST_NAME
 from broker.domain.states import PriceClass
 from broker.models import Offering
@@ -85,3 +85,13 @@ def percent_of(text: str) -> int:
             fix="Type it anew.",
         )
     return int(found["whole"]) * 100 + int((found["parts"] or "").ljust(2, "0"))
+
+
+def amount_of(text: str, currency: str) -> int:
+    """Read an amount as it is typed, in minor units, or raise Invalid."""
+    if currency not in EXPONENTS:
+        raise Invalid("currency", f"{currency[:3]!a} is no currency we know.", fix="Send a code such as EUR.")
+    try:
+        return minor_of(text, currency)
+    except NotAnAmount as odd:
+        raise Invalid("amount", str(odd), fix="Type an amount such as 100.00.") from odd

@@ -1,0 +1,228 @@
+"""Discounts, codes and minimums on the pages and over the API."""
+
+from collections.abc import Iterator
+from html import unescape
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils.html import strip_tags
+
+from billing.models import Campaign, Discount, Minimum
+from billing.services import minimums
+from billing.services.discounts import campaigns, giving
+from billing.services.discounts.campaigns import Round
+from billing.services.discounts.terms import Terms
+from ports import clock
+from tenants.domain.roles import Role
+from tenants.models import AuditEvent, User
+from tenants.services.walls import as_staff, as_tenant
+from tests.billing.histories import EURO, HOUR, OPERATOR, ran, sold
+from tests.billing.months.terms import NOW, START, closed, drafted, given
+from tests.tenants.people import Api
+from tests.world import Home, home
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def _now() -> Iterator[None]:
+    with clock.standing_at(NOW):
+        yield
+
+
+@pytest.fixture
+def kestrel() -> Home:
+    return home("Kestrel")
+
+
+@pytest.fixture
+def operator(settings: Any) -> Client:
+    settings.OPERATORS_NEED_MFA = False
+    client = Client()
+    client.force_login(User.objects.create_user("operator@example.org", is_staff=True))
+    return client
+
+
+@pytest.fixture
+def payer(kestrel: Home) -> Client:
+    client = Client()
+    client.force_login(kestrel.member(Role.BILLING))
+    return client
+
+
+def words(answer: Any, status: int = 200) -> str:
+    assert answer.status_code == status, answer.content
+    return " ".join(unescape(strip_tags(answer.content.decode().replace("<", " <"))).split())
+
+
+def put(client: Client, path: str, body: dict[str, Any], status: int = 200) -> Any:
+    answer = client.put(f"/api/v1/ops/{path}", body, content_type="application/json")
+    assert answer.status_code == status, answer.content
+    return answer.json()
+
+
+def test_a_payer_redeems_a_code_on_the_page_and_reads_what_it_gives(kestrel: Home, payer: Client) -> None:
+    campaigns.make(
+        "AUTUMN-26", Terms("Autumn", minor=5000, currency="EUR"), Round(months=2), actor=OPERATOR, now=NOW
+    )
+    assert "0 discounts" in words(payer.get("/invoices/discounts/"))
+    assert "Nobody gave out this code" in words(
+        payer.post("/invoices/discounts/", {"code": "WINTER-26"}), 404
+    )
+    done = words(payer.post("/invoices/discounts/", {"code": "autumn-26"}, follow=True))
+    assert "Autumn: €50.00 off from this month on." in done
+    assert "2026-11 to 2026-12" in done
+    assert "You have redeemed" not in done
+    again = words(payer.post("/invoices/discounts/", {"code": "autumn-26"}), 409)
+    assert "AUTUMN-26 was redeemed on 2026-11-21" in again
+    with as_tenant(kestrel.tenant.pk):
+        assert Discount.objects.count() == 1
+
+
+def test_a_viewer_of_money_may_not_redeem(kestrel: Home) -> None:
+    client = Client()
+    client.force_login(kestrel.member(Role.ADMIN))
+    assert "can redeem codes" in words(client.get("/invoices/discounts/"))
+    assert client.post("/invoices/discounts/", {"code": "AUTUMN-26"}).status_code == 403
+
+
+def test_the_same_over_the_api(kestrel: Home) -> None:
+    api = Api(kestrel.token())
+    campaigns.make("AUTUMN-26", Terms("Autumn", percent_bp=1250), Round(), actor=OPERATOR, now=NOW)
+    made = api.post("/api/v1/discounts", {"code": "AUTUMN-26"})
+    assert made.status_code == 201, made.content
+    told = made.json()
+    assert (told["percent"], told["amount"], told["code"], told["last_month"]) == (
+        "12.50",
+        None,
+        "AUTUMN-26",
+        None,
+    )
+    again = api.post("/api/v1/discounts", {"code": "AUTUMN-26"})
+    assert (again.status_code, again.json()["code"]) == (409, "coupon-redeemed")
+    unknown = api.post("/api/v1/discounts", {"code": "NOBODY"})
+    assert (unknown.status_code, unknown.json()["code"]) == (404, "coupon-unknown")
+    with as_tenant(kestrel.tenant.pk):
+        assert AuditEvent.objects.filter(action="discount.give", subject_id=told["id"]).count() == 1
+    minimums.agree(kestrel.tenant, minor=100, since=NOW, until=None, actor=OPERATOR, now=NOW)
+    (least,) = api.get("/api/v1/minimums").json()["items"]
+    assert (least["amount"]["amount"], least["until"]) == ("1.000000", None)
+
+
+def test_an_invoice_shows_what_was_taken_off_and_added(kestrel: Home, payer: Client) -> None:
+    ran(kestrel.project, sold(EURO), START, 10 * HOUR)
+    given(kestrel.tenant, percent_bp=1000)
+    minimums.agree(kestrel.tenant, minor=50_000, since=NOW, until=None, actor=OPERATOR, now=NOW)
+    for invoice in (drafted(kestrel.tenant), closed(kestrel.tenant)):
+        path = f"/invoices/{invoice.pk}/"
+        told = words(payer.get(path))
+        assert "€1.00 less by Partner" in told
+        assert "Minimum spend" in told
+        drawer = words(payer.get(f"{path}?line=1"))
+        assert "− 1.000000 Partner" in drawer
+        assert "recomputed, equal" in drawer
+        added = words(payer.get(f"{path}?line=2"))
+        assert "What the month adds" in added
+        assert "recomputed, equal" in added
+        assert payer.get(f"{path}?format=csv").status_code == 200
+        assert "equal: every figure follows" in words(payer.get(f"{path}check/"))
+        assert payer.get(f"/invoices/{invoice.pk}/pdf/").status_code == 200
+        api = Api(kestrel.token())
+        lines = api.get(f"/api/v1/invoices/{invoice.pk}/lines").json()["items"]
+        assert [(line["kind"], line["offering"] is None) for line in lines] == [
+            ("usage", False),
+            ("minimum", True),
+        ]
+        explained = api.get(f"/api/v1/invoices/{invoice.pk}/lines/1/explain").json()
+        assert [(each["kind"], each["name"]) for each in explained["month"]] == [("percent", "Partner")]
+        least = api.get(f"/api/v1/invoices/{invoice.pk}/lines/2/explain").json()
+        assert (least["price"], least["recomputed_equal"]) == (None, True)
+
+
+def test_operators_add_and_end_everything_on_one_page(kestrel: Home, operator: Client) -> None:
+    path, tenant = "/ops/discounts/", kestrel.tenant
+    code = {
+        "what": "campaign",
+        "code": "autumn-26",
+        "name": "Autumn",
+        "percent": "12.5",
+        "months": "3",
+        "most": "10",
+    }
+    assert "AUTUMN-26 can be redeemed: 12.5 % off." in words(operator.post(path, code, follow=True))
+    assert "was made before" in words(operator.post(path, code), 409)
+    discount = {
+        "what": "discount",
+        "tenant": tenant.pk,
+        "name": "Partner",
+        "amount": "20",
+        "price_classes": ["spot"],
+    }
+    assert "pays €20.00 less from 2026-11 on" in words(operator.post(path, discount, follow=True))
+    minimum = {"what": "minimum", "tenant": tenant.pk, "amount": "500", "since": "2026-12-01T00:00"}
+    assert "pays at least so much" in words(operator.post(path, minimum, follow=True))
+    page = words(operator.get(path))
+    assert "of 10" in page
+    assert "spot" in page
+    with as_staff():
+        ids = [Campaign.objects.get().pk, Discount.objects.get().pk, Minimum.objects.get().pk]
+    for pk in ids[:2]:
+        assert "End" in words(operator.get(f"{path}{pk}/end/"))
+        assert "ends." in words(operator.post(f"{path}{pk}/end/", follow=True))
+    assert "A minimum ends after it began" in words(operator.post(f"{path}{ids[2]}/end/"), 400)
+    with clock.standing_at(NOW.replace(month=12)):
+        assert "ends." in words(operator.post(f"{path}{ids[2]}/end/", follow=True))
+    assert operator.get(f"{path}xyz/end/").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ({"what": "nothing"}, "does not say what to add"),
+        ({"what": "campaign", "code": "AUTUMN-26", "name": "x", "percent": "101"}, "no more than 100 %"),
+        ({"what": "campaign", "code": "AUTUMN-26", "name": "x", "percent": "-1"}, "A percentage is a number"),
+        ({"what": "campaign", "code": "AUTUMN-26", "name": "x", "amount": "5"}, "no currency we know"),
+        (
+            {"what": "campaign", "code": "AUTUMN-26", "name": "x", "amount": "5.555", "currency": "eur"},
+            "no amount",
+        ),
+        (
+            {"what": "campaign", "code": "AUTUMN-26", "name": "x", "percent": "5", "months": "x"},
+            "no whole number",
+        ),
+        (
+            {"what": "campaign", "code": "AUTUMN-26", "name": "x", "percent": "5", "until": "soon"},
+            "A moment looks",
+        ),
+        ({"what": "discount", "tenant": "ten_none", "name": "x", "percent": "5"}, "There is no such tenant"),
+    ],
+)
+def test_what_cannot_be_meant_is_said_on_the_page(operator: Client, typed: dict[str, str], said: str) -> None:
+    answer = operator.post("/ops/discounts/", typed)
+    assert answer.status_code == 400
+    assert said in answer.context["refusal"].detail
+    assert not Campaign.objects.exists()
+
+
+def test_operators_do_the_same_over_the_api(kestrel: Home, operator: Client) -> None:
+    made = put(
+        operator, "campaigns", {"code": "autumn-26", "name": "Autumn", "amount": "5.00", "currency": "EUR"}
+    )
+    assert (made["code"], made["amount"]["amount"], made["redeemed"]) == ("AUTUMN-26", "5.000000", 0)
+    assert put(operator, f"campaigns/{made['id']}/end", {})["until"] is not None
+    given = put(
+        operator, "discounts", {"tenant": kestrel.tenant.pk, "name": "Partner", "percent": "7", "months": 2}
+    )
+    assert (given["percent"], given["last_month"], given["tenant"]["name"]) == ("7.00", "2026-12", "Kestrel")
+    assert put(operator, f"discounts/{given['id']}/end", {})["last_month"] == "2026-11"
+    least = put(
+        operator, "minimums", {"tenant": kestrel.tenant.pk, "amount": "100", "since": "2026-12-01T00:00:00Z"}
+    )
+    ended = put(operator, f"minimums/{least['id']}/end", {"at": "2026-12-05T00:00:00Z"})
+    assert ended["until"] == "2026-12-05T00:00:00Z"
+    for name in ("campaigns", "discounts", "minimums"):
+        assert operator.get(f"/api/v1/ops/{name}").json()["total_estimate"] == 1
+    assert put(operator, "minimums", {"tenant": kestrel.tenant.pk, "amount": "-1"}, 400)["code"] == "invalid"
+    with as_staff():
+        assert giving.find(given["id"]).percent_bp == 700
