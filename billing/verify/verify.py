@@ -15,10 +15,10 @@ The rules, which are all that it takes for granted:
   whole life, whatever is valid later. A quote is for one lease, which is asked for before it ends.
 * A line is everything that one project used of one offering at one price; it is exact until it is rounded, once, to
   the smallest coin, halves up. The total is the sum of the lines, and of the tax on them where there is any.
-* A price in tiers is of all that its tenant uses of the offering in the month, unit-seconds in the order of their
-  stretches (start, lease, transition), except what was promised: the first at the price itself, those from `from_s` on
-  at the tier's; by `volume`, all at the price of the tier that the sum reaches; by `package`, whole packages at the
-  tier's price for each, and what is left over by the hour, at most for the price of one more.
+* A price in tiers (`graduated`) is of all that its tenant uses of the offering in the month, unit-seconds in the order
+  of their stretches (start, lease, transition), except what was promised: the first at the price itself, those from
+  `from_s` on at the tier's; by `volume`, all at the price of the tier that the sum reaches; by `package`, whole ones at
+  the tier's price for each, and what is left over by the hour, at most for the price of one more.
 * Then each discount of so many hundredths of a per cent, in the order told, takes that part of what is left of each
   line that it is of, cut to a 3600·10⁹th; then each of an amount takes whole coins of its lines in proportion to
   theirs, the missing ones where most was cut off; and where those are not enough, all that there is.
@@ -63,6 +63,7 @@ STATES = frozenset(
     )
 )
 CHARGED = "active"
+MODELS = frozenset(("flat", "graduated", "volume", "package"))
 MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z", re.ASCII)
 SECOND, HOUR, NANO, WHOLE = timedelta(seconds=1), 3600, 10**9, 10_000
 
@@ -550,6 +551,20 @@ def _prices(report: Report) -> None:
         report.differences.append("the prices: one is there twice")
     for price in report.bundle.prices:
         report.offered.setdefault(price.offering, []).append(price)
+        starts, prices = (
+            tuple(getattr(tier, name) for tier in price.tiers) for name in ("from_s", "nano_per_hour")
+        )
+        least = 0 if price.model == "package" else price.nano_per_hour
+        if (
+            price.model not in MODELS
+            or (price.model == "flat") != (not starts)
+            or (price.model == "package" and len(starts) != 1)
+            or any(b <= a for a, b in pairwise((0, *starts)))
+            or any(nano < 0 or (least and nano > least) for nano in prices)
+        ):
+            report.differences.append(
+                f"price {price.id}: its tiers are not in order from 0 on, or cost more than it"
+            )
         if price.nano_per_hour < 0 or (price.until is not None and price.until <= price.since):
             report.differences.append(f"price {price.id}: it is negative, or ends before it begins")
 
@@ -694,6 +709,7 @@ def _shared(price: Price, start: datetime, end: datetime) -> tuple[datetime, dat
 def _carry(report: Report) -> None:
     """Take off what the month takes off lines and add what it adds, in its one order."""
     invoice = report.bundle.invoice
+    _tiers(report)
     for percent in (True, False):
         for discount in report.bundle.discounts:
             if (discount.percent_bp is not None) == percent:
@@ -720,6 +736,41 @@ def _carried(report: Report, key: Key, kind: str, source: str, exact: int, *, ba
     report.carried.append(Carried(kind, source, *key, base=base, exact=exact))
     report.sums[key].amount += Fraction(exact, HOUR * NANO)
     report.sums[key].month += exact
+
+
+def _tiers(report: Report) -> None:
+    """Take off what tiers and packages are cheaper than the price of an hour, of all that counts in the month."""
+    less = dict[Key, int]()
+    for uses in report.used.values():
+        whole, position = sum(use[3] for use in uses), 0
+        for _, _, _, seconds, key, price in sorted(uses, key=lambda use: use[:3]):
+            here, position = position, position + seconds
+            if price.model != "flat":
+                less[key] = less.get(key, 0) + _cheaper(price, here, position, whole)
+    for key, num in sorted(less.items()):
+        off = min(num, report.sums[key].exact)
+        if off > 0:
+            _carried(report, key, "tier", str(key[2]), -off, base=report.sums[key].exact)
+
+
+def _cheaper(price: Price, since: int, until: int, whole: int) -> int:
+    """Return what seconds at [since, until) of the month cost less than by the hour, over 3600 · 10⁹."""
+    if price.model == "package":
+        return _packed(price, until) - _packed(price, since)
+    found, at = 0, [(0, price.nano_per_hour), *((tier.from_s, tier.nano_per_hour) for tier in price.tiers)]
+    if price.model == "volume":
+        return (until - since) * (price.nano_per_hour - [nano for start, nano in at if start <= whole][-1])
+    for n, (start, nano) in enumerate(at):
+        end = at[n + 1][0] if n + 1 < len(at) else until
+        found += max(0, min(end, until) - max(start, since)) * (price.nano_per_hour - nano)
+    return found
+
+
+def _packed(price: Price, used: int) -> int:
+    """Return what so much from nought on costs less in packages than by the hour."""
+    size, cost = price.tiers[0].from_s, price.tiers[0].nano_per_hour * HOUR
+    dearer = used // size * cost + min(used % size * price.nano_per_hour, cost)
+    return used * price.nano_per_hour - dearer
 
 
 def _of_month(carried: Carried) -> str:

@@ -71,7 +71,7 @@ def tiered(
 ) -> PriceVersion:
     """Let an offering have a price in tiers from the first of November on."""
     card, _ = RateCard.objects.get_or_create(name="list", tenant_id=None)
-    return PriceVersion.objects.create(
+    made = PriceVersion.objects.create(
         rate_card=card,
         offering=offering,
         currency="EUR",
@@ -83,3 +83,5 @@ def tiered(
         created_at=at("2026-11-01 00:00:00"),
         **more,
     )
+    made.refresh_from_db()
+    return made
