@@ -13,8 +13,10 @@ from rest_framework.response import Response
 from billing.api.all_money import PriceSeenOut
 from billing.api.amounts import MoneyOut, exact, hourly, money
 from billing.models import PriceVersion
-from billing.services import gaps, own_prices, prices, repricing
+from billing.models.prices import PriceModel
+from billing.services import gaps, own_prices, prices, repricing, tiers
 from billing.services.repricing import Effect, Preview
+from billing.services.tiers import Said
 from broker.api.serializers import Whole
 from broker.models import Offering
 from tenants.api.fields import Strict
@@ -25,8 +27,19 @@ from tenants.services import walls
 from tenants.services.refusals import Missing
 
 
+class TierWanted(Strict):
+    """From how many hours on, until how many, if that is said, and the price there; all as decimals."""
+
+    from_hours = serializers.CharField(max_length=24)
+    until_hours = serializers.CharField(max_length=24, allow_null=True, default=None)
+    price = serializers.CharField(max_length=40)
+
+
 class PriceWanted(Strict):
     """A price of an hour of one, as a decimal such as `3.79`, and from when on it holds; left out: at once.
+
+    `model` says how it asks: `flat`; `graduated` or `volume`, with tiers from so many hours of a month on, the first at
+    the price itself; or `package`, with one tier: how many hours it holds, and what all of it costs.
 
     With `tenant` it is that tenant's own, in its currency, and comes before the list's until it ends; nought is taken
     only where `free` says that it is meant.
@@ -38,6 +51,8 @@ class PriceWanted(Strict):
     tenant = serializers.CharField(max_length=40, allow_null=True, default=None)
     until = serializers.DateTimeField(allow_null=True, default=None)
     free = serializers.BooleanField(default=False)
+    model = serializers.ChoiceField(choices=PriceModel.choices, default=PriceModel.FLAT)
+    tiers = TierWanted(many=True, default=list)
 
 
 class EndWanted(Strict):
@@ -107,26 +122,33 @@ class OpsNextPrices(AllTenants):
         offering, wanted = self.get_object(), shape(PriceWanted, request)
         nano, currency = prices.nano_of(wanted["per_hour"]), wanted["currency"]
         since: datetime = wanted["since"] or self.now
+        said = [Said(each["from_hours"], each["price"], each["until_hours"]) for each in wanted["tiers"]]
+        asked = tiers.read(wanted["model"], nano, said)
         if wanted["tenant"]:
-            return self._agree(offering, nano, since, wanted)
+            return self._agree(offering, nano, since, wanted, asked)
         if wanted["until"] or wanted["free"]:
             raise ValidationError({"tenant": "Only a tenant's own price ends, or says that it is free."})
-        version = prices.standing(offering, currency=currency, nano_per_hour=nano, since=since)
+        version = prices.standing(offering, currency=currency, nano_per_hour=nano, since=since, tiers=asked)
         if version is None:
             version = prices.publish(
                 offering=offering,
                 currency=currency,
                 nano_per_hour=nano,
                 since=since,
+                tiers=asked,
                 actor=self.actor,
                 now=self.now,
             )
         return Response(PriceSeenOut(PriceVersion.objects.get(pk=version.pk)).data)
 
-    def _agree(self, offering: Offering, nano: int, since: datetime, wanted: dict[str, Any]) -> Response:
+    def _agree(
+        self, offering: Offering, nano: int, since: datetime, wanted: dict[str, Any], asked: dict[str, Any]
+    ) -> Response:
         tenant, until = tenant_or_missing(wanted["tenant"]), wanted["until"]
         with walls.as_staff():
-            version = own_prices.standing(tenant, offering, nano_per_hour=nano, since=since, until=until)
+            version = own_prices.standing(
+                tenant, offering, nano_per_hour=nano, since=since, until=until, tiers=asked
+            )
         if version is None:
             version = own_prices.agree(
                 tenant=tenant,
@@ -135,6 +157,7 @@ class OpsNextPrices(AllTenants):
                 since=since,
                 until=until,
                 free=wanted["free"],
+                tiers=asked,
                 actor=self.actor,
                 now=self.now,
             )
@@ -173,12 +196,16 @@ class OpsPreviews(AllTenants):
             OpenApiParameter("per_hour", str, description="A decimal such as 3.79; else the present price."),
             OpenApiParameter("currency", str, description="Else the installation's own."),
             OpenApiParameter("tenant", str, description="As this tenant's own price, in its currency."),
+            OpenApiParameter("model", str, description="graduated, volume or package; else flat."),
+            OpenApiParameter(
+                "tiers", str, description="Such as `100 2.50;500 2.00`: from how many hours which price."
+            ),
         ],
     )
     def retrieve(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """Charge last month's real use of an offering at this price. Nothing is written."""
         asked = request.query_params
-        if odd := set(asked) - {"per_hour", "currency", "tenant"}:
+        if odd := set(asked) - {"per_hour", "currency", "tenant", "model", "tiers"}:
             raise ValidationError({name: "No such parameter here." for name in odd})
         currency, text = asked.get("currency", settings.CURRENCY), asked.get("per_hour", "")
         tenant = tenant_or_missing(asked["tenant"]) if asked.get("tenant") else None
@@ -188,8 +215,14 @@ class OpsPreviews(AllTenants):
             held = prices.at(self.now, currency=currency, offerings=[offering.pk], tenant=whose)
             present = held[offering.pk].nano_per_hour if offering.pk in held else 0
             nano = prices.nano_of(text) if text else present
+            said = tiers.lines(asked.get("tiers", "").replace(";", "\n"))
             found = repricing.preview(
-                offering, currency=currency, nano_per_hour=nano, now=self.now, tenant=whose or None
+                offering,
+                currency=currency,
+                nano_per_hour=nano,
+                now=self.now,
+                tenant=whose or None,
+                tiers=tiers.read(asked.get("model", "flat"), nano, said),
             )
         return Response(_shown(found))
 

@@ -1,13 +1,16 @@
 """Prices that are one tenant's own: they come before the list's, second by second, for as long as they hold."""
 
 import re
+from collections.abc import Mapping
 from datetime import datetime
+from typing import Any
 
 from django.db import transaction
 from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
 from django.db.models import QuerySet
 
 from billing.models import BillingPeriod, PriceVersion, Quote, RateCard, RatedCharge
+from billing.models.prices import PriceModel
 from billing.services import prices, turns
 from billing.services.prices import PriceFixed, whole_second
 from broker.models import Offering
@@ -36,6 +39,7 @@ def agree(
     since: datetime,
     until: datetime | None = None,
     free: bool = False,
+    tiers: Mapping[str, Any] | None = None,
     actor: Actor,
     now: datetime,
 ) -> PriceVersion:
@@ -63,6 +67,7 @@ def agree(
             free_start_s=prices.free_start_of(offering),
             created_by=actor.label,
             created_at=now,
+            **(tiers or {}),
         )
         audit.record(
             "price.agree",
@@ -123,11 +128,21 @@ def end(version: PriceVersion, *, at: datetime, actor: Actor, now: datetime) -> 
 
 
 def standing(
-    tenant: Tenant, offering: Offering, *, nano_per_hour: int, since: datetime, until: datetime | None
+    tenant: Tenant,
+    offering: Offering,
+    *,
+    nano_per_hour: int,
+    since: datetime,
+    until: datetime | None,
+    tiers: Mapping[str, Any] | None = None,
 ) -> PriceVersion | None:
     """Return the version that says just this, or None: who repeats what was done is told that it is."""
     valid = DateTimeTZRange(whole_second(since), whole_second(until) if until else None)
-    return _own(tenant, offering).filter(nano_per_hour=nano_per_hour, valid=valid).first()
+    return (
+        _own(tenant, offering)
+        .filter(nano_per_hour=nano_per_hour, valid=valid, **(tiers or {"model": PriceModel.FLAT}))
+        .first()
+    )
 
 
 def _check(since: datetime, until: datetime | None, nano_per_hour: int, *, free: bool, now: datetime) -> None:

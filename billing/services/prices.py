@@ -1,18 +1,20 @@
 """List prices: a version is added, never edited; one that runs is closed where the next begins."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal, InvalidOperation
+from typing import Any
 
 from django.conf import settings
 from django.db import transaction
 from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
 from django.db.models import F
 
-from billing.domain.money import EXPONENTS
+from billing.domain.money import EXPONENTS, fixed_point
 from billing.domain.pricing import beside
 from billing.models import BillingPeriod, PriceVersion, Quote, RateCard, RatedCharge
+from billing.models.prices import PriceModel
 from billing.services import turns
 from broker.domain.states import PriceClass
 from broker.models import Lease, Offering
@@ -50,6 +52,20 @@ class Price:
     until: datetime | None
     own: bool = False  # of the tenant's own card, not the list's
     free_start_s: int = 0  # what is taken back before it ran so long costs nothing
+    model: str = PriceModel.FLAT
+    tier_from_s: tuple[int, ...] = ()
+
+    @property
+    def cheaper(self) -> str:
+        """In words, what of a month makes it less; empty where it asks by the hour alone."""
+        if not self.tier_from_s:
+            return ""
+        hours = fixed_point(self.tier_from_s[0] * 100 // 3600, 2).rstrip("0").rstrip(".")
+        return (
+            f"less for {hours} h at once"
+            if self.model == PriceModel.PACKAGE
+            else f"less from {hours} h a month on"
+        )
 
 
 def list_card() -> RateCard:
@@ -59,10 +75,18 @@ def list_card() -> RateCard:
 
 @transaction.atomic
 def publish(
-    *, offering: Offering, currency: str, nano_per_hour: int, since: datetime, actor: Actor, now: datetime
+    *,
+    offering: Offering,
+    currency: str,
+    nano_per_hour: int,
+    since: datetime,
+    actor: Actor,
+    now: datetime,
+    tiers: Mapping[str, Any] | None = None,
 ) -> PriceVersion:
     """Let a price hold from `since` on, until the next version that is already scheduled.
 
+    `tiers` are as tiers.read gives them; without, it asks by the hour alone.
     `since` is rounded up to a whole second and lies in the future, unless it fills a gap: seconds that have
     a price keep it, seconds without one could not have been charged yet. Nobody charges meanwhile: `now` may
     have passed long ago when this is at last written, and what was charged since then stands as well.
@@ -93,6 +117,7 @@ def publish(
         free_start_s=free_start_of(offering),
         created_by=actor.label,
         created_at=now,
+        **(tiers or {}),
     )
     audit.record(
         "price.publish",
@@ -104,6 +129,7 @@ def publish(
         before=before if running else None,
         after=nano_per_hour,
         since=since.isoformat(),
+        **({"model": version.model} if tiers else {}),
     )
     return version
 
@@ -114,7 +140,12 @@ def free_start_of(offering: Offering) -> int:
 
 
 def standing(
-    offering: Offering, *, currency: str, nano_per_hour: int, since: datetime
+    offering: Offering,
+    *,
+    currency: str,
+    nano_per_hour: int,
+    since: datetime,
+    tiers: Mapping[str, Any] | None = None,
 ) -> PriceVersion | None:
     """Return the version that says just this, or None: who repeats what was done is told that it is."""
     return PriceVersion.objects.filter(
@@ -123,6 +154,7 @@ def standing(
         currency=currency,
         nano_per_hour=nano_per_hour,
         valid__startswith=whole_second(since),
+        **(tiers or {"model": PriceModel.FLAT}),
     ).first()
 
 
@@ -214,6 +246,8 @@ def priced(row: PriceVersion) -> Price:
         until=row.valid.upper,
         own=row.tenant_id is not None,
         free_start_s=row.free_start_s,
+        model=row.model,
+        tier_from_s=tuple(row.tier_from_s or ()),
     )
 
 

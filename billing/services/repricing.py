@@ -1,5 +1,6 @@
 """What another price would have come to: last month's real use, charged once more at it. Nothing is written."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
@@ -10,6 +11,7 @@ from django.db import connection
 from billing.domain.money import exponent_of, to_minor
 from billing.domain.periods import Period, month_of
 from billing.domain.pricing import cost
+from billing.domain.tiers import Tiered
 from billing.services import prices
 from billing.services.statements import statement
 from broker.models import Offering
@@ -62,11 +64,18 @@ class Preview:
 
 
 def preview(
-    offering: Offering, *, currency: str, nano_per_hour: int, now: datetime, tenant: str | None = None
+    offering: Offering,
+    *,
+    currency: str,
+    nano_per_hour: int,
+    now: datetime,
+    tenant: str | None = None,
+    tiers: Mapping[str, Any] | None = None,
 ) -> Preview:
     """Charge the last whole month (UTC) of an offering at another price, or raise Invalid. Must run as staff.
 
-    It is the list's price, or one `tenant`'s own.
+    It is the list's price, or one `tenant`'s own. `tiers` are as tiers.read gives them; what each tenant used that the
+    price is of counts for them. What is tried is compared with what was charged by the hour, before any tiers.
     """
     prices.check(currency, nano_per_hour)
     this = month_of("UTC", now.astimezone(UTC))
@@ -81,12 +90,21 @@ def preview(
     with connection.cursor() as cursor:
         cursor.execute(statement("preview"), asked)
         rows = cursor.fetchall()
-    effects = [_effect(list(group), nano_per_hour) for _, group in groupby(rows, key=lambda row: str(row[0]))]
+    tiered = _tiered(nano_per_hour, tiers)
+    effects = [
+        _effect(list(group), nano_per_hour, tiered) for _, group in groupby(rows, key=lambda row: str(row[0]))
+    ]
     effects.sort(key=lambda effect: (-abs(effect.would_be - effect.was), effect.tenant))
     return Preview(offering, currency, nano_per_hour, month, tuple(effects))
 
 
-def _effect(rows: list[Any], nano_per_hour: int) -> Effect:
+def _tiered(nano_per_hour: int, tiers: Mapping[str, Any] | None) -> Tiered | None:
+    if not tiers:
+        return None
+    return Tiered(tiers["model"], nano_per_hour, tuple(tiers["tier_from_s"]), tuple(tiers["tier_nano"]))
+
+
+def _effect(rows: list[Any], nano_per_hour: int, tiered: Tiered | None) -> Effect:
     was = sum(int(exact) for *_, exact in rows)
     kept = sum(int(exact) for _, _, promised, *_, exact in rows if promised)
     changes = sum(seconds for _, _, promised, _, seconds, _ in rows if not promised)
@@ -96,6 +114,8 @@ def _effect(rows: list[Any], nano_per_hour: int) -> Effect:
         leases=sum(row[3] for row in rows),
         unit_seconds=sum(row[4] for row in rows),
         was=was,
-        would_be=kept + cost(changes, quantity=1, nano_per_hour=nano_per_hour),
+        would_be=kept
+        + cost(changes, quantity=1, nano_per_hour=nano_per_hour)
+        - (tiered.less(0, changes, total=changes) if tiered else 0),
         kept=kept,
     )

@@ -13,8 +13,9 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from billing.models import PriceVersion
+from billing.models.prices import PriceModel
 from billing.portal.wishes import YEARS
-from billing.services import gaps, prices, repricing
+from billing.services import gaps, prices, repricing, tiers
 from billing.services.repricing import Preview
 from broker.models import Lease, Offering, OfferingState
 from broker.portal.operations import OpsRequest, Step, ask, page
@@ -149,6 +150,7 @@ def _told(request: OpsRequest, found: Offering, refusal: Refused | None) -> dict
                 "from": row.valid.lower,
                 "until": row.valid.upper,
                 "when": when_of(row, request.now),
+                "tiers": tiers.told(row),
             }
             for row in versions
         ],
@@ -162,6 +164,8 @@ def _told(request: OpsRequest, found: Offering, refusal: Refused | None) -> dict
         "wrong": getattr(refusal, "field", "") if request.method == "POST" else "try",
         "typed": request.POST,
         "tried": request.GET.get("try", ""),
+        "tried_with": request.GET,
+        "models": PriceModel.choices,
         "new_price": request.POST.get("price", request.GET.get("try", "")),
         "label": request.POST.get("label", found.label),
         "calls": [
@@ -173,6 +177,8 @@ def _told(request: OpsRequest, found: Offering, refusal: Refused | None) -> dict
                 "Last month at another price",
                 f"ops/offerings/{found.pk}/preview",
                 per_hour=request.GET.get("try", ""),
+                model=request.GET.get("model", ""),
+                tiers=";".join(request.GET.get("tiers", "").splitlines()),
             ),
         ],
     }
@@ -180,7 +186,15 @@ def _told(request: OpsRequest, found: Offering, refusal: Refused | None) -> dict
 
 def _tried(request: OpsRequest, found: Offering) -> Preview:
     nano = prices.nano_of(request.GET["try"])
-    return repricing.preview(found, currency=settings.CURRENCY, nano_per_hour=nano, now=request.now)
+    asked = _tiers(request.GET, nano)
+    return repricing.preview(
+        found, currency=settings.CURRENCY, nano_per_hour=nano, now=request.now, tiers=asked
+    )
+
+
+def _tiers(typed: Any, nano: int) -> dict[str, Any]:
+    """Read by what model a price asks, as it was typed; without a word about it by the hour."""
+    return tiers.read(typed.get("model", "") or PriceModel.FLAT, nano, tiers.lines(typed.get("tiers", "")))
 
 
 def looked_at(looked: Preview | None) -> dict[str, Any]:
@@ -223,6 +237,7 @@ def _change(request: OpsRequest, found: Offering) -> str:
         currency=settings.CURRENCY,
         nano_per_hour=nano,
         since=since,
+        tiers=_tiers(request.POST, nano),
         actor=request.actor,
         now=request.now,
     )

@@ -18,7 +18,7 @@ ASK = "Ask whoever gave it to you."
 
 
 class CouponUnknown(Refused):
-    code, status, title = "coupon-unknown", 404, "There is no such code"
+    code, status, title = "coupon-unknown", 409, "There is no such code"
 
 
 class CouponEnded(Refused):

@@ -1,0 +1,138 @@
+"""Publishing prices in tiers: on the page and over the API, read exactly or refused, and tried on last month's use."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from billing.models import PriceVersion
+from billing.services import rating, tiers
+from billing.services.tiers import Said
+from ports import clock
+from tenants.models import User
+from tenants.services.refusals import Invalid
+from tests.billing.histories import EURO, HOUR, at, customer, ran, sold
+from tests.billing.months.terms import NOW
+from tests.tenants.people import Api
+from tests.world import home
+
+pytestmark = pytest.mark.django_db
+SOON = NOW + timedelta(days=1)
+
+
+@pytest.fixture
+def operator(settings: Any) -> Client:
+    settings.OPERATORS_NEED_MFA = False
+    client = Client()
+    client.force_login(User.objects.create_user("operator@example.org", is_staff=True))
+    return client
+
+
+def test_tiers_are_read_exactly_and_told_as_they_were_said() -> None:
+    said = [Said("0", "3", "100"), Said("100", "2.5", "500.5"), Said("500.5", "2")]
+    found = tiers.read("graduated", 3 * EURO, said)
+    assert found == {
+        "model": "graduated",
+        "tier_from_s": [100 * HOUR, 500 * HOUR + 1800],
+        "tier_nano": [2_500_000_000, 2 * EURO],
+    }
+    assert tiers.read("graduated", 3 * EURO, [Said("100", "2.5"), Said("500.5", "2")]) == found
+    version = PriceVersion(nano_per_hour=3 * EURO, **found)
+    assert [(each["from"], each["until"], each["price"]) for each in tiers.told(version)] == [
+        ("0", "100", "3"),
+        ("100", "500.5", "2.5"),
+        ("500.5", None, "2"),
+    ]
+    package = tiers.read("package", 3 * EURO, [Said("24", "60")])
+    assert tiers.told(PriceVersion(nano_per_hour=3 * EURO, **package)) == [
+        {"from": "24", "until": None, "price": "60"}
+    ]
+    assert tiers.read("flat", EURO, []) == {}
+    assert tiers.told(PriceVersion(nano_per_hour=EURO)) == []
+
+
+@pytest.mark.parametrize(
+    ("model", "said", "words"),
+    [
+        ("stairs", [], "There is no model"),
+        ("flat", [Said("1", "1")], "A flat price has no tiers"),
+        ("graduated", [], "from one to 20"),
+        ("graduated", [Said("1", "1")] * 21, "from one to 20"),
+        ("graduated", [Said("-1", "1")], "Hours are a number"),
+        ("graduated", [Said("1.0001", "1")], "Hours are a number"),
+        ("graduated", [Said("ten", "1")], "Hours are a number"),
+        ("graduated", [Said("1" * 30, "1")], "Hours are a number"),
+        ("graduated", [Said("10", "-1")], "not below nought"),
+        ("graduated", [Said("10", "3.01")], "no tier costs more"),
+        ("graduated", [Said("10", "2"), Said("5", "1")], "in order"),
+        ("graduated", [Said("0", "2.5"), Said("5", "1")], "first tier is at the price itself"),
+        ("graduated", [Said("0", "3", "5"), Said("6", "1")], "leave a gap"),
+        ("graduated", [Said("0", "3", "7"), Said("6", "1")], "overlap"),
+        ("graduated", [Said("5", "2", "6"), Said("6", "1")], "begin at 0"),
+        ("package", [Said("10", "31")], "costs no more than its hours"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(model: str, said: list[Said], words: str) -> None:
+    with pytest.raises(Invalid) as refused:
+        tiers.read(model, 3 * EURO, said)
+    assert words in refused.value.detail
+
+
+def test_lines_of_a_form_have_two_numbers() -> None:
+    assert tiers.lines(" 100  2.50 \n\n500 2") == [Said("100", "2.50"), Said("500", "2")]
+    with pytest.raises(Invalid, match="two numbers"):
+        tiers.lines("100")
+
+
+def test_an_operator_publishes_tiers_on_the_page_and_tenants_read_them(operator: Client) -> None:
+    offering = sold(3 * EURO)
+    path, kestrel = f"/ops/offerings/{offering.pk}/", home("Kestrel")
+    typed = {"price": "3", "from": f"{SOON:%Y-%m-%dT%H:%M}", "model": "graduated", "tiers": "100 2.50\n500 2"}
+    with clock.standing_at(NOW):
+        refused = operator.post(path, typed | {"tiers": "500 2\n100 2.50"})
+        assert (refused.status_code, b"in order" in refused.content) == (400, True)
+        assert operator.post(path, typed).status_code == 302
+        assert "graduated: from 100 h 2.5, from 500 h 2" in operator.get(path).content.decode()
+        told = Api(kestrel.token()).get(f"/api/v1/price-versions?offering={offering.pk}").json()["items"]
+    assert [(each["model"], len(each["tiers"])) for each in told] == [("graduated", 3), ("flat", 0)]
+    assert told[0]["tiers"][1] == {"from_hours": "100", "until_hours": "500", "price": "2.5"}
+
+
+def test_the_same_over_the_api_and_again_changes_nothing(operator: Client) -> None:
+    offering = sold(3 * EURO)
+    tenant, _ = customer()
+    body = {
+        "per_hour": "3",
+        "since": SOON.isoformat(),
+        "model": "package",
+        "tiers": [{"from_hours": "24", "price": "60"}],
+    }
+    path = f"/api/v1/ops/offerings/{offering.pk}/price"
+    with clock.standing_at(NOW):
+        first = operator.put(path, body, content_type="application/json")
+        assert (first.status_code, first.json()["model"]) == (200, "package"), first.content
+        assert operator.put(path, body, content_type="application/json").json()["id"] == first.json()["id"]
+        own = operator.put(path, body | {"tenant": tenant.pk}, content_type="application/json")
+        assert own.json()["tiers"] == [{"from_hours": "24", "until_hours": None, "price": "60"}]
+        again = operator.put(path, body | {"tenant": tenant.pk}, content_type="application/json")
+        assert again.json()["id"] == own.json()["id"]
+        odd = operator.put(path, body | {"model": "volume"}, content_type="application/json")
+        assert (odd.status_code, odd.json()["code"]) == (400, "invalid")
+
+
+def test_a_preview_counts_last_months_use_for_the_tiers(operator: Client) -> None:
+    offering = sold(EURO)
+    for hours in (10, 30):
+        ran(customer()[1], offering, at("2026-10-05 00:00:00"), hours * HOUR)
+    rating.rate(now=NOW)
+    with clock.standing_at(NOW):
+        found = operator.get(
+            f"/api/v1/ops/offerings/{offering.pk}/preview?model=graduated&tiers=20 0.50", follow=True
+        ).json()
+        assert (found["was"]["amount"], found["would_be"]["amount"]) == ("40.000000", "35.000000")
+        page = operator.get(
+            f"/ops/offerings/{offering.pk}/?try=1&model=volume&tiers=20+0.50"
+        ).content.decode()
+    assert "would have been" in page
+    assert "€25.00" in page
