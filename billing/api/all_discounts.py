@@ -61,6 +61,16 @@ class MinimumEndWanted(Strict):
     at = serializers.DateTimeField(allow_null=True, help_text="Null: at once.")
 
 
+class CampaignEndWanted(Strict):
+    at = serializers.DateTimeField(allow_null=True, help_text="Null: at once.")
+
+
+class DiscountEndWanted(Strict):
+    last_month = serializers.CharField(
+        max_length=7, allow_null=True, help_text="Such as 2026-12; null: the present one."
+    )
+
+
 class CampaignOut(TermsOut, serializers.ModelSerializer[Campaign]):
     """A code, what it gives, and how often it was redeemed."""
 
@@ -118,10 +128,11 @@ class OpsCampaigns(AllTenants):
         )
         return Response(CampaignOut(made).data)
 
-    @extend_schema(request=None, responses=CampaignOut)
+    @extend_schema(request=CampaignEndWanted, responses=CampaignOut)
     def end(self, request: Request, pk: str) -> Response:
-        """Let nobody redeem it any longer; whoever did keeps what it got."""
-        return Response(CampaignOut(campaigns.end(campaigns.find(pk), actor=self.actor, now=self.now)).data)
+        """Let nobody redeem it from a moment on; whoever did keeps what it got."""
+        found, at = campaigns.find(pk), shape(CampaignEndWanted, request)["at"]
+        return Response(CampaignOut(campaigns.end(found, at=at, actor=self.actor, now=self.now)).data)
 
 
 class OpsDiscounts(AllTenants):
@@ -146,12 +157,13 @@ class OpsDiscounts(AllTenants):
         )
         return self._told(given.pk)
 
-    @extend_schema(request=None, responses=DiscountSeenOut)
+    @extend_schema(request=DiscountEndWanted, responses=DiscountSeenOut)
     def end(self, request: Request, pk: str) -> Response:
-        """Let it end with the present month."""
+        """Let it end with a month."""
         with walls.as_staff():
             found = giving.find(pk)
-        return self._told(giving.end(found, actor=self.actor, now=self.now).pk)
+        last = shape(DiscountEndWanted, request)["last_month"] or ""
+        return self._told(giving.end(found, last_month=last, actor=self.actor, now=self.now).pk)
 
     def _told(self, pk: str) -> Response:
         with walls.as_staff():

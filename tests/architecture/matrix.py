@@ -415,7 +415,12 @@ def a_discount(world: World) -> str:
 
 
 def a_minimum(world: World) -> str:
-    asked = {"minor": 1, "currency": "EUR", "valid": DateTimeTZRange(moment(), None), "agreed_by": "x"}
+    asked = {
+        "minor": 1,
+        "currency": "EUR",
+        "valid": DateTimeTZRange(moment().replace(microsecond=0), None),
+        "agreed_by": "x",
+    }
     return str(
         Minimum.objects.get_or_create(tenant=world.tenant, defaults=asked | {"agreed_at": moment()})[0].pk
     )

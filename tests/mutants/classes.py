@@ -125,7 +125,10 @@ CLASSES = (
              f"{T}/domain/test_stripe_amounts.py",
              Mutant("billing/domain/stripe_amounts.py", "**dict.fromkeys(_NONE.split(), 0),",
                     "**dict.fromkeys(_NONE.split(), 2),")),
-    BugClass("B23", "use between whole tiers", "lago 1699"),
+    BugClass("B23", "use between whole tiers", "lago 1699",
+             f"{T}/domain/test_tiers.py::test_b23_use_at_and_between_the_borders_of_tiers_falls_into_one",
+             Mutant("billing/domain/tiers.py", "(min(end, used) - start) * (self.nano_per_hour - price)",
+                    "(min(end - HOUR, used) - start) * (self.nano_per_hour - price)")),
     BugClass("B24", "a change of what is leased within a day is billed twice", "killbill 877, 1987",
              f"{T}/services/test_rating.py"
              "::test_b24_an_offering_that_changes_every_second_is_charged_second_by_second",

@@ -81,11 +81,15 @@ def find(pk: str) -> Campaign:
 
 
 @transaction.atomic
-def end(campaign: Campaign, *, actor: Actor, now: datetime) -> Campaign:
-    """Let nobody redeem a code any longer; whoever did keeps what it got."""
+def end(campaign: Campaign, *, at: datetime | None = None, actor: Actor, now: datetime) -> Campaign:
+    """Let nobody redeem a code from a moment on, at once where none is named; whoever did keeps what it got.
+
+    Where it ends earlier already, nothing changes.
+    """
     campaign = Campaign.objects.select_for_update().get(pk=campaign.pk)
-    if campaign.until is None or campaign.until > now:
-        campaign.until = max(now, campaign.since + timedelta(seconds=1))
+    at = max(at or now, now, campaign.since + timedelta(seconds=1))
+    if campaign.until is None or campaign.until > at:
+        campaign.until = at
         campaign.save(update_fields=["until"])
         _record("campaign.end", campaign, actor, now)
     return campaign

@@ -72,14 +72,21 @@ def find(pk: str) -> Discount:
 
 
 @transaction.atomic
-def end(discount: Discount, *, actor: Actor, now: datetime) -> Discount:
-    """Let a discount end with the present month; where it ends earlier already, nothing changes."""
+def end(discount: Discount, *, last_month: str = "", actor: Actor, now: datetime) -> Discount:
+    """Let a discount end with a month, the present one where none is named; where it ends earlier, nothing changes."""
     with as_tenant(discount.tenant_id):
         tenant = Tenant.objects.get(pk=discount.tenant_id)
         discount = Discount.objects.select_for_update().get(pk=discount.pk)
         present = periods.current(tenant, now=now).label
-        if discount.last_month is None or discount.last_month > present:
-            discount.last_month = present
+        last = last_month or present
+        if not MONTH.fullmatch(last) or last < present:
+            raise Invalid(
+                "last_month",
+                f"It ends with the present month, {present}, or a later one.",
+                fix="Choose a later month, or none.",
+            )
+        if discount.last_month is None or discount.last_month > last:
+            discount.last_month = last
             discount.save(update_fields=["last_month"])
             _record("discount.end", discount, actor, now)
             drafts.refresh(tenant, now=now)

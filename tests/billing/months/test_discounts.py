@@ -178,6 +178,8 @@ def test_an_operator_gives_one_and_ends_it() -> None:
         made = giving.find(made.pk)
         with pytest.raises(Missing):
             giving.find("dis_none")
+    with pytest.raises(Invalid, match="the present month"):
+        giving.end(made, last_month="2026-10", actor=OPERATOR, now=NOW)
     ended = giving.end(made, actor=OPERATOR, now=NOW)
     assert (ended.last_month, giving.end(ended, actor=OPERATOR, now=NOW).last_month) == ("2026-11", "2026-11")
     with as_tenant(tenant.pk):
