@@ -1,0 +1,111 @@
+"""Whether there is money for one more lease, at 100,000 that run: `python -m bench.billing_funds [leases]`.
+
+A tenant that pays beforehand has them all in one project with a budget; each holds money in both. One more asks, as it
+does in the transaction that queues it: budget, wallet, what is used and not billed yet, and its own hold written.
+"""
+
+import os
+import sys
+from datetime import timedelta
+from pathlib import Path
+from statistics import median, quantiles
+from time import perf_counter
+
+import django
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+os.environ.setdefault("GPUBROKER_LOG_LEVEL", "ERROR")
+django.setup()
+
+from django.db import connection, connections, transaction  # noqa: E402
+
+from bench.figures import Figures  # noqa: E402
+from billing.models import BillingPeriod, BudgetMonth, Hold, HoldPart, Wallet, WalletPart  # noqa: E402
+from billing.services import periods  # noqa: E402
+from billing.services.funds import budgets, holds  # noqa: E402
+from billing.services.wallets import money, terms  # noqa: E402
+from broker.models import Lease, Offering  # noqa: E402
+from tenants.models import Project, Tenant  # noqa: E402
+from tenants.services.walls import as_tenant  # noqa: E402
+from tests.billing.grants.gifts import give  # noqa: E402
+from tests.billing.histories import EURO, OPERATOR, S, at, customer, lived, sold  # noqa: E402
+
+LEASES, TIMES, FEW = 100_000, 400, 100
+NOW, BEGUN = at("2026-11-10 12:00:00"), at("2026-11-10 11:00:00")
+SQL = Path(__file__).with_name("held.sql").read_text()
+A_LEASE = 2 * 3600 * EURO  # of exact money: two hours
+PLENTY = 10**11  # cents
+
+
+def build(leases: int) -> tuple[Tenant, Lease]:
+    """Return a tenant with so many leases that run, and one of it that waits."""
+    offering = sold(EURO)
+    tenant, project = customer()
+    with as_tenant(tenant.pk):
+        terms.set_terms(tenant, payment="prepaid", standing="good", why="new", actor=OPERATOR, now=BEGUN)
+        budget = budgets.set_limit(project=project, limit_minor=PLENTY, actor=OPERATOR, now=BEGUN)
+    give(tenant, PLENTY, now=BEGUN)
+    with as_tenant(tenant.pk):
+        _hold(tenant, project, offering, budget.pk, leases)
+    with connections["owner"].cursor() as cursor:
+        cursor.execute("VACUUM ANALYZE")
+    waits = lived(project, offering, [(NOW, S.REQUESTED)])
+    with as_tenant(tenant.pk):
+        return tenant, Lease.objects.select_related("project__tenant", "offering").get(pk=waits.pk)
+
+
+def _hold(tenant: Tenant, project: Project, offering: Offering, budget_id: str, leases: int) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL statement_timeout TO 0")
+        asked = {
+            "tenant": tenant.pk,
+            "project": project.pk,
+            "offering": offering.pk,
+            "now": NOW,
+            "begun": BEGUN,
+        }
+        cursor.execute(SQL, {**asked, "leases": leases})
+    periods.ensure(tenant, since=NOW, until=NOW + timedelta(days=40))
+    month = BillingPeriod.objects.get(span__contains=NOW)
+    its_month, _ = BudgetMonth.objects.get_or_create(tenant=tenant, budget_id=budget_id, period=month)
+    wallet: Wallet = money.locked(tenant)
+    for some in range(0, leases, 10_000):
+        held = list(Hold.objects.order_by("pk")[some : some + 10_000])
+        HoldPart.objects.bulk_create(
+            HoldPart(tenant=tenant, hold=each, month=its_month, num=A_LEASE) for each in held
+        )
+        WalletPart.objects.bulk_create(
+            WalletPart(tenant=tenant, hold=each, wallet=wallet, period=month, num=A_LEASE) for each in held
+        )
+
+
+def asked(tenant: Tenant, lease: Lease) -> float:
+    """Time one question and its answer, in milliseconds; undone."""
+    with as_tenant(tenant.pk), transaction.atomic():
+        begun = perf_counter()
+        answer = holds.gate(lease, now=NOW)
+        answer()
+        spent = perf_counter() - begun
+        assert Hold.objects.filter(lease=lease).exists()
+        transaction.set_rollback(True)
+    return 1000 * spent
+
+
+def main(leases: int = LEASES) -> None:
+    figures = Figures("billing_funds")
+    few, many = build(FEW), build(leases)
+    times = {name: [asked(*who) for _ in range(TIMES)] for name, who in (("few", few), ("many", many))}
+    p99 = {name: quantiles(found, n=100)[98] for name, found in times.items()}
+    figures.most("funds_check_p99", p99["many"], unit="ms", at_most=5)
+    figures.ratio(
+        f"at_{leases}_leases_to_{FEW}", median(times["many"]), baseline=median(times["few"]), at_most=1.5
+    )
+    print(
+        f"median {median(times['many']):.2f} ms, of {FEW} leases {median(times['few']):.2f} ms",
+        file=sys.stderr,
+    )
+    figures.leave()
+
+
+if __name__ == "__main__":
+    main(*(int(given) for given in sys.argv[1:2]))

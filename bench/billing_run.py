@@ -1,0 +1,125 @@
+"""The invoice run as the product does it, month by month: `python -m bench.billing_run [tenants]`.
+
+Against the pure aggregate over the same rows; against a loop that fetches each tenant's charges, adds them up in Python
+and saves invoice and lines one by one, which is what most would write first and which has no tax, no holds, no wallet
+and no ledger; and against itself with ten times the tenants.
+"""
+
+import os
+import sys
+from collections import defaultdict
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+
+import django
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+os.environ.setdefault("GPUBROKER_LOG_LEVEL", "ERROR")
+django.setup()
+
+from django.db import connection, transaction  # noqa: E402
+
+from bench import billing  # noqa: E402
+from bench.figures import Figures  # noqa: E402
+from billing.domain.money import to_minor  # noqa: E402
+from billing.models import BillingPeriod, Invoice, InvoiceLine, RatedCharge  # noqa: E402
+from billing.services import closing, rating  # noqa: E402
+from tenants.models import Tenant  # noqa: E402
+from tenants.services.walls import as_sweep, as_tenant  # noqa: E402
+from tests.billing.tax.papers import taxed  # noqa: E402
+
+TENANTS, FEWER, BY_ORM = 300, 30, 60
+OVER = datetime(2026, 4, 2, tzinfo=UTC)
+SO_MUCH = Path(__file__).with_name("aggregate.sql").read_text()
+
+
+def build(tenants: int) -> list[str]:
+    """Write everybody's history and charge it: a run begins where rating has ended, as it does every half minute."""
+    billing.TENANTS, billing.LEASES = tenants, 25
+    billing.build()
+    billing.make_months(OVER)
+    taxed("DE", 19)
+    rating.rate(now=OVER, whole=True)
+    billing.tidy()
+    with as_sweep():
+        return list(Tenant.objects.order_by("pk").values_list("pk", flat=True))
+
+
+def aggregate() -> float:
+    with as_sweep(), connection.cursor() as cursor:
+        begun = perf_counter()
+        cursor.execute(SO_MUCH)
+        cursor.fetchone()
+        return perf_counter() - begun
+
+
+def closed(tenants: list[str]) -> float:
+    """Time the close of a month of all of these; undone."""
+    with transaction.atomic():
+        begun = perf_counter()
+        for tenant_id in tenants:
+            with as_tenant(tenant_id):
+                invoice = closing.close_period(Tenant.objects.get(pk=tenant_id), "2026-03", now=OVER)
+            assert invoice is not None
+        spent = perf_counter() - begun
+        transaction.set_rollback(True)
+    return spent
+
+
+def by_hand(tenants: list[str]) -> float:
+    """Time the loop that most would write first; undone."""
+    with transaction.atomic():
+        begun = perf_counter()
+        for tenant_id in tenants:
+            with as_tenant(tenant_id):
+                _by_hand(Tenant.objects.get(pk=tenant_id))
+        spent = perf_counter() - begun
+        transaction.set_rollback(True)
+    return spent
+
+
+def _by_hand(tenant: Tenant) -> None:
+    month = BillingPeriod.objects.get(tenant=tenant, label="2026-03")
+    sums: dict[tuple[str, str, int], list[int]] = defaultdict(lambda: [0, 0])
+    for charge in RatedCharge.objects.filter(billed_period_id=month.pk):
+        found = sums[charge.project_id, charge.offering_id, charge.price_version_id]
+        found[0] += charge.unit_seconds
+        found[1] += int(charge.exact_num)
+    invoice = Invoice.objects.create(tenant=tenant, period=month, currency=tenant.currency, refreshed_at=OVER)
+    for n, ((project, offering, version), (seconds, exact)) in enumerate(sorted(sums.items()), 1):
+        line = InvoiceLine.objects.create(
+            tenant=tenant,
+            invoice=invoice,
+            n=n,
+            project_id=project,
+            offering_id=offering,
+            price_version_id=version,
+            leases=1,
+            unit_seconds=seconds,
+            exact_num=exact,
+            minor=to_minor(exact, 2),
+        )
+        invoice.total += line.minor
+        invoice.save(update_fields=["total"])
+
+
+def main(tenants: int = TENANTS) -> None:
+    figures, everyone = Figures("billing_run"), build(tenants)
+    few, all_, loop = [], [], []
+    base = median(aggregate() for _ in range(5))
+    for _ in range(3):
+        few.append(closed(everyone[: tenants // 10]))
+        all_.append(closed(everyone))
+        loop.append(by_hand(everyone[:BY_ORM]))
+    each = median(all_) / tenants
+    print(f"{1000 * each:.1f} ms a month; 10,000 would take {10_000 * each:.0f} s", file=sys.stderr)
+    figures.ratio("invoice_run", median(all_), baseline=base, at_most=0.6)
+    figures.rate("invoices_against_a_loop", 1 / each, baseline=BY_ORM / median(loop), at_least=10)
+    figures.ratio("ten_times_the_tenants", median(all_), baseline=median(few), at_most=10.5)
+    figures.leave()
+
+
+if __name__ == "__main__":
+    main(*(int(given) for given in sys.argv[1:2]))
