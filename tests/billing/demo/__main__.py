@@ -5,6 +5,7 @@ Invoices, their pictures and their bundles lie in build/demo-billing afterwards,
 """
 
 import os
+import shutil
 import sys
 from pathlib import Path
 from time import perf_counter
@@ -14,6 +15,8 @@ import django
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 os.environ["GPUBROKER_LOG_LEVEL"] = "ERROR"
 django.setup()
+
+from django.conf import settings  # noqa: E402
 
 from billing.models import Invoice  # noqa: E402
 from tenants.services.walls import as_staff  # noqa: E402
@@ -36,13 +39,16 @@ def bundled() -> dict[str, bytes]:
 
 
 def main(folder: str = FOLDER) -> int:
-    begun = perf_counter()
+    begun, out = perf_counter(), Path(folder)
+    settings.EMAIL_BACKEND = "django.core.mail.backends.filebased.EmailBackend"
+    settings.EMAIL_FILE_PATH = str(out / "letters")
+    shutil.rmtree(out / "letters", ignore_errors=True)
     with alive(OPENS) as life:
         story = Story(life)
         story.until_october_is_closed()
         october = bundled()
         story.until_the_end()
-        handed = papers.hand_out(Path(folder), final(), story.note, now=life.now)
+        handed = papers.hand_out(out, final(), story.note, now=life.now)
         found = list(checks.every(story, handed, october, bundled()))
     print(f"\n  {'what was looked at':62} {'what was found':44}")
     for check in found:
@@ -50,7 +56,7 @@ def main(folder: str = FOLDER) -> int:
     for line in handed.wrong:
         print(line)
     print(f"\n  not in it yet: {', '.join(LEFT_OUT)}") if LEFT_OUT else None
-    print(f"  papers, pictures and bundles: {folder}; {perf_counter() - begun:.0f} s")
+    print(f"  papers, pictures, bundles and letters: {folder}; {perf_counter() - begun:.0f} s")
     return 0 if all(check.holds for check in found) else 1
 
 

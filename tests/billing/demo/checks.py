@@ -158,7 +158,7 @@ def _money(story: Story) -> Iterator[Check]:
     note = story.note
     assert note is not None
     yield Check(
-        "given back, and drawn by the next invoice",
+        "disputed, given back, and drawn by the next invoice",
         f"{Money(note.total, 'EUR')}, {Money(drawn, 'EUR')}",
         note.total == 595 and 0 < drawn <= 595,
     )

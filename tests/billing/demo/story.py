@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from billing.gateways.simulated import Ill, suffer
 from billing.models import BillingPeriod, CreditNote, Invoice, Payment, PriceVersion, RatedCharge
 from billing.services import closing, crediting, metering, quotes
+from billing.services.disputes import answering, asking
 from billing.services.funds import budgets
 from billing.services.funds.holds import BudgetExceeded
 from billing.services.grants import ending as lapsing
@@ -77,7 +78,7 @@ class Story:
         self.live(
             ("2026-11-02 12:30", self.card_is_charged_again),
             ("2026-11-03 09:00", self.late_seconds_come),
-            ("2026-11-05 09:00", self.something_is_given_back),
+            ("2026-11-05 09:00", self.a_line_is_disputed),
             ("2026-11-10 09:00", lambda: self.run("Kestrel Bio", "refold", CARD, 2)),
             ("2026-12-01 12:00", self.november_closes),
         )
@@ -216,19 +217,21 @@ class Story:
             Allocation.objects.filter(lease=lease).update(released_at=begun + timedelta(seconds=LATE))
         say(self.life.now, f"Reef Survey: a node tells of {LATE:,} s of October")
 
-    def something_is_given_back(self) -> None:
-        invoice = self.invoice("Kestrel Bio", "2026-10")
+    def a_line_is_disputed(self) -> None:
+        """A tenant says that an hour was slow; an operator agrees, and a credit note gives it back with its tax."""
+        home, invoice = self.tenants["Kestrel Bio"], self.invoice("Kestrel Bio", "2026-10")
         with as_tenant(invoice.tenant_id):
             line = max(crediting.left(invoice), key=lambda each: each.minor)
-        self.note = crediting.credit(
-            invoice,
-            wanted={line.n: 500},
-            seen=0,
-            why="a slow hour, disputed",
-            actor=OPERATOR,
-            now=self.life.now,
+        (disputed,) = asking.dispute(
+            invoice, lines={line.n: 500}, reason="two slow hours", actor=home.actor, now=self.life.now
         )
-        say(self.life.now, f"Kestrel Bio is given back €5.00 and the tax on it: {self.note}")
+        say(self.life.now, f"Kestrel Bio disputes €5.00 of line {line.n}: two slow hours")
+        self.wait_until(at("2026-11-06 11:00:00"))
+        answered = answering.accept(
+            disputed, minor=None, answer="They were; here it is.", actor=OPERATOR, now=self.life.now
+        )
+        self.note = answered.credit_note
+        say(self.life.now, f"it is given back, and the tax on it: {self.note}")
 
     def november_closes(self) -> None:
         closed = self.close()
