@@ -31,6 +31,7 @@ from billing.api.payments import Payments
 from billing.api.prices import PriceVersions
 from billing.api.quotes import Quotes
 from billing.api.statement import Statements
+from billing.api.tokens import CappedTokens
 from billing.api.topups import TopUpRule, TopUps
 from billing.api.usage import LeaseCharges, RatedCharges, Usage
 from billing.api.wallet import WalletView
@@ -46,6 +47,7 @@ router.register("disputes", Disputes, "api-dispute")
 router.register("budgets", Budgets, "api-budget")
 router.register("budget-alerts", BudgetAlerts, "api-budget-alert")
 router.register("budget-stops", BudgetStops, "api-budget-stop")
+router.register("tokens", CappedTokens, "api-token")
 router.register("holds", Holds, "api-hold")
 router.register("topups", TopUps, "api-topup")
 router.register("wallet", WalletView, "api-wallet")

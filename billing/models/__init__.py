@@ -1,4 +1,5 @@
 from billing.models.budgets import Budget, BudgetAlert, BudgetMonth, BudgetStop, Hold, HoldPart
+from billing.models.caps import TokenCap, TokenDay, TokenLease, TokenPart
 from billing.models.charges import BillingRun, RatedCharge, RatingMark
 from billing.models.credits import BalanceDraw, CreditNote, CreditNoteLine
 from billing.models.details import BillingDetails
@@ -112,6 +113,10 @@ __all__ = [
     "TaxedAs",
     "TenantStanding",
     "TenantTerms",
+    "TokenCap",
+    "TokenDay",
+    "TokenLease",
+    "TokenPart",
     "TopUp",
     "TransferKind",
     "Wallet",

@@ -101,6 +101,7 @@ class Lease(TenantOwned):
     version = models.PositiveIntegerField(default=1)  # every visible change, for ETags
 
     objects = LeaseQuerySet.as_manager()
+    asked_with = ""  # no column: the token with which somebody asks, while gates judge what is asked for
     cites = ""  # no column: the text of a quote, until a gate takes it at its word and names it in `quote_id`
 
     class Meta:

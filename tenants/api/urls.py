@@ -8,7 +8,7 @@ from tenants.api.audit import AuditEvents
 from tenants.api.people import Invitations, Members, Roles, ServiceAccounts
 from tenants.api.projects import Projects, Tenants
 from tenants.api.quotas import Quotas, QuotaUsage
-from tenants.api.tokens import Me, Tokens
+from tenants.api.tokens import Me
 
 router = SimpleRouter(trailing_slash=False, use_regex_path=False)
 router.register("tenants", Tenants, "api-tenant")
@@ -17,7 +17,6 @@ router.register("members", Members, "api-member")
 router.register("roles", Roles, "api-role")
 router.register("invitations", Invitations, "api-invitation")
 router.register("service-accounts", ServiceAccounts, "api-service-account")
-router.register("tokens", Tokens, "api-token")
 router.register("quotas", Quotas, "api-quota")
 router.register("quota-usage", QuotaUsage, "api-quota-usage")
 router.register("audit-events", AuditEvents, "api-audit-event")

@@ -1,13 +1,14 @@
-"""The tokens page: one's own, and for those who lead everybody's."""
+"""The tokens page: one's own, and for those who lead everybody's. What tokens may spend is added a floor above."""
 
-from datetime import timedelta
+from collections.abc import Callable, Iterable
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_http_methods, require_POST
+from django.views.decorators.http import require_POST
 
 from ports import clock
 from tenants.domain.roles import Role
@@ -39,12 +40,22 @@ def machines(request: Any) -> dict[str, ServiceAccount]:
     return {account.pk: account for account in mine}
 
 
-@require_http_methods(["GET", "POST"])
-@in_tenant("tokens.write")
-def page(request: Any) -> HttpResponse:
-    """Show the tokens; make one and show its secret, this once."""
+Made = tuple[ApiToken, str]
+
+
+def page(
+    request: Any,
+    *,
+    form_of: type[TokenForm],
+    make: Callable[[Any, Any, dict[str, ServiceAccount]], Made],
+    tell: Callable[[Any, Iterable[ApiToken], datetime], None],
+) -> HttpResponse:
+    """Show the tokens; make one and show its secret, this once.
+
+    `make` makes what a form of `form_of` asks for, and `tell` notes on each token what else its row says.
+    """
     accounts, made, text, status = machines(request), None, "", 200
-    form = TokenForm(
+    form = form_of(
         request.POST or None,
         projects=request.projects,
         accounts=[(a.pk, a.name) for a in accounts.values()],
@@ -67,6 +78,7 @@ def page(request: Any) -> HttpResponse:
     team.makers(request, (row for row in shown.rows if row.service_account_id))
     for row in shown.rows:
         row.alive = row.revoked_at is None and row.expires_at > now
+    tell(request, shown.rows, now)
     told = {
         "tokens": shown,
         "form": form,
@@ -80,7 +92,7 @@ def page(request: Any) -> HttpResponse:
     return answer
 
 
-def make(request: Any, form: TokenForm, accounts: dict[str, ServiceAccount]) -> tuple[ApiToken, str]:
+def issue(request: Any, form: TokenForm, accounts: dict[str, ServiceAccount]) -> Made:
     wanted, now = form.cleaned_data, clock.now()
     project = form.project and project_for(request.roles, "tokens.write", form.project.pk)
     account = accounts.get(wanted.get("bearer", ""))

@@ -35,7 +35,6 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("team/members/<str:pk>/remove/", team.remove, name="member-remove"),
     path("team/machines/", team.add_machine, name="machine-add"),
     path("team/machines/<str:pk>/close/", team.close_machine, name="machine-close"),
-    path("tokens/", tokens.page, name="tokens"),
     path("tokens/<str:pk>/revoke/", tokens.revoke, name="token-revoke"),
     path("projects/", projects.page, name="projects"),
     path("projects/new/", projects.create, name="project-create"),

@@ -11,6 +11,7 @@ class Actor:
     id: str = ""
     label: str = ""
     request_id: str = ""
+    token: str = ""  # the id of what it came in with, where that was a token
 
 
 SYSTEM = Actor("system", "", "broker")

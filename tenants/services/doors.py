@@ -59,7 +59,7 @@ def by_token(credential: Credential, *, request_id: str, now: datetime) -> Visit
         _note_use(row["token_id"], now=now)
     return Visitor(
         tenant=_tenant(row),
-        actor=Actor(row["bearer_kind"], row["bearer_id"], row["bearer_label"], request_id),
+        actor=Actor(row["bearer_kind"], row["bearer_id"], row["bearer_label"], request_id, row["token_id"]),
         grants=Grants(_grants(json.loads(row["grants"])), frozenset(row["scopes"]), tuple(row["within"])),
         token_id=row["token_id"],
     )

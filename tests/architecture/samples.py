@@ -69,6 +69,22 @@ def a_month_of_a_budget(tenant_id: str, number: int) -> int:
     return int(month.pk)
 
 
+def a_capped_lease(tenant_id: str, number: int) -> int:
+    """Keep a lease of a token with a cap, and a day of that cap, for a part of both."""
+    token = f"tok_{number}{next(_names)}"
+    lease = sample(apps.get_model("billing.TokenLease"), tenant_id, number=number)
+    lease.__dict__.update(cap_id=token)
+    lease.save(force_insert=True)
+    day = sample(apps.get_model("billing.TokenDay"), tenant_id, number=number)
+    day.__dict__.update(cap_id=token)
+    day.save(force_insert=True)
+    return int(lease.pk)
+
+
+def the_day_of_it(tenant_id: str, number: int) -> int:
+    return int(apps.get_model("billing.TokenDay")._default_manager.latest("pk").pk)
+
+
 def a_credited_invoice(tenant_id: str, number: int) -> str:
     """Keep a final invoice of a currency called x with a line, for a note that gives it back."""
     invoice = sample(apps.get_model("billing.Invoice"), tenant_id, number=number)
@@ -214,6 +230,8 @@ PARTICULAR: dict[str, dict[str, Any]] = {
     "billing.GrantReturn": {"credit_note_id": a_note_to_a_grant, "grant_id": the_grant_of_it},
     "billing.GrantLapse": {"grant_id": a_grant_that_ended, "minor": 0},
     "billing.BalanceDraw": {"invoice_id": a_draft},
+    "billing.TokenCap": {"token_id": lambda tenant_id, number: f"tok_{number}{next(_names)}"},
+    "billing.TokenPart": {"of_id": a_capped_lease, "day_id": the_day_of_it},
     "billing.BudgetAlert": {"measure": "spent"},
     "billing.BudgetStop": {"what": "all"},
     "billing.HoldPart": {"hold_id": a_hold, "month_id": a_month_of_a_budget},

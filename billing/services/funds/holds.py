@@ -18,6 +18,8 @@ from billing.models import (
     PaymentTerms,
     TenantStanding,
 )
+from billing.services.funds import capping
+from billing.services.funds.capping import CapReached
 from billing.services.funds.needs import NO_USE, Outlook, Use, uses
 from billing.services.wallets import covering
 from billing.services.wallets.covering import PaymentRequired
@@ -28,7 +30,7 @@ from tenants.services.quotas import hold_off_new
 from tenants.services.refusals import Fix, Refused
 
 # One question on the request path: whether a budget lies on it, until when one of them lets things run that ends all,
-# and how the tenant pays and stands.
+# whether a token with a cap asks or has asked, and how the tenant pays and stands.
 ASK = """
 SELECT EXISTS (SELECT FROM billing_budget WHERE project_id = ANY(%s::text[])),
        (SELECT min(s.due_at)
@@ -36,6 +38,8 @@ SELECT EXISTS (SELECT FROM billing_budget WHERE project_id = ANY(%s::text[])),
           JOIN billing_billingperiod p ON p.id = s.period_id
          WHERE b.project_id = ANY(%s::text[]) AND s.what = 'all' AND s.lifted_at IS NULL
            AND p.span @> %s::timestamptz),
+       EXISTS (SELECT FROM billing_tokencap WHERE token_id = %s),
+       EXISTS (SELECT FROM billing_tokenlease WHERE lease_id = %s),
        t.payment, t.standing, t.why
   FROM (SELECT) one LEFT JOIN billing_tenantterms t ON t.tenant_id = %s
 """
@@ -80,21 +84,27 @@ class Overdue(Refused):
 def gate(lease: Lease, *, now: datetime) -> Callable[[], None]:
     """Set aside what the lease may come to in every budget on its path, and in its tenant's wallet if it has to.
 
-    Raises BudgetExceeded, BudgetStopped, PaymentRequired, or Overdue for a tenant that may begin nothing new.
+    And of the cap of the token that asks. Raises BudgetExceeded, BudgetStopped, CapReached, PaymentRequired, or
+    Overdue for a tenant that may begin nothing new.
     """
     cursor = database.prepared()
-    cursor.execute(ASK, [lease.project.path, lease.project.path, now, lease.tenant_id])
+    path = lease.project.path
+    cursor.execute(ASK, [path, path, now, lease.asked_with, lease.pk, lease.tenant_id])
 
     def judge() -> None:
         with cursor:
-            limited, stops_at, payment, standing, why = cursor.fetchone()
+            limited, stops_at, capped, counted, payment, standing, why = cursor.fetchone()
         if standing == TenantStanding.SUSPENDED:
             raise Overdue(why)
         if stops_at is not None:
             raise BudgetStopped(stops_at, now)
-        if limited:
+        if limited or capped or counted:
             use = NO_USE if lease._state.adding else uses([lease.pk]).get(lease.pk, NO_USE)
             set_aside(lease, Outlook(lease.project.tenant, [lease]).needed(lease, use, now=now), use, now=now)
+            if capped:
+                capping.take(lease, use, now=now)
+            elif counted:  # somebody else extends or starts it, who has no cap
+                capping.follow(lease, use, now=now, force=True)
         if payment == PaymentTerms.PREPAID:
             covering.take(lease, now=now)
 
@@ -108,7 +118,7 @@ def refusal(lease: Lease, *, now: datetime) -> Refused | None:
             hold_off_new(lease.tenant_id)
             gate(lease, now=now)()
             transaction.set_rollback(True)
-    except (BudgetExceeded, BudgetStopped, PaymentRequired, Overdue) as said:
+    except (BudgetExceeded, BudgetStopped, CapReached, PaymentRequired, Overdue) as said:
         return said
     return None
 

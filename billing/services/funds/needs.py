@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo
 
 from django.db import connection
 from django.db.models import Q, Sum
@@ -11,7 +12,7 @@ from billing.domain import holding
 from billing.domain.periods import Period
 from billing.models import BillingPeriod, RatedCharge
 from billing.models.charges import ChargeKind
-from billing.services import periods, prices
+from billing.services import periods, prices, spend
 from broker.domain.states import LeaseState
 from broker.models import Lease
 from broker.services.leases import growing
@@ -134,3 +135,30 @@ class Outlook:
         found = self._prices[lease.offering_id]
         begun = max((n for n, (at, _) in enumerate(found) if at <= since), default=0)
         return found[begun:] or [(since, 0)]
+
+
+class DailyOutlook(Outlook):
+    """The same by days of the tenant's own time zone, each named by its ordinal, where uses are by day, too."""
+
+    def _between(self, since: datetime, until: datetime) -> Sequence[tuple[int, Period]]:
+        zone = ZoneInfo(self._tenant.time_zone)
+        begins, ends = spend.days(self._tenant.time_zone, since, until)
+        return [
+            (begin.astimezone(zone).toordinal(), Period(begin, end))
+            for begin, end in zip(begins, ends, strict=True)
+        ]
+
+
+def by_day(use: Use, lease: Lease, time_zone: str) -> Use:
+    """Return what a lease used with what is charged by day; one query."""
+    found: dict[int, int] = {}
+    zone = ZoneInfo(time_zone)
+    rows = RatedCharge.objects.filter(lease_id=lease.pk).values_list("s", "e", "exact_num")
+    for start, end, num in rows:
+        whole = Period(start, end)
+        begins, ends = spend.days(time_zone, start, end)
+        for border, until in zip(begins, ends, strict=True):
+            piece = Period(max(start, border), min(end, until))
+            day = border.astimezone(zone).toordinal()
+            found[day] = found.get(day, 0) + int(num) * piece.seconds // whole.seconds
+    return Use(use.used, use.charged, found)

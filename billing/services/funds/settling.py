@@ -8,6 +8,8 @@ from django.db import DatabaseError, connection, transaction
 from django.db.models import F, OuterRef, Subquery
 
 from billing.models import Hold
+from billing.services.funds import capping
+from billing.services.funds.capping import CapReached
 from billing.services.funds.holds import BudgetExceeded, set_aside
 from billing.services.funds.needs import NO_USE, Outlook, uses
 from billing.services.wallets import covering, money
@@ -80,7 +82,10 @@ def _look(lease_id: str, tenant_id: str, now: datetime) -> None:
         except PaymentRequired as refusal:
             log.warning("a lease has no money any longer", lease_id=lease.pk, why=refusal.detail)
             ending.release(lease, reason=EndReason.UNPAID, now=now)
-        except BudgetExceeded as refusal:  # it waits, and nobody starts it while its row is kept
+        except (
+            BudgetExceeded,
+            CapReached,
+        ) as refusal:  # it waits, and nobody starts it while its row is kept
             log.warning("a lease that waits has no budget any longer", lease_id=lease_id, why=refusal.detail)
             ending.release(lease, reason=EndReason.BUDGET, now=now)
 
@@ -92,12 +97,14 @@ def _bring_up(lease: Lease, now: datetime) -> None:
         force = state == LeaseState.ACTIVE or moves
         wanted = Outlook(lease.project.tenant, [lease]).needed(lease, use, now=now)
         set_aside(lease, wanted, use, now=now, force=force or not Hold.objects.filter(lease=lease).exists())
+        capping.follow(lease, use, now=now, force=force)
         _cover(lease, state, now)
     elif state == LeaseState.STOPPING or use.uncharged or (moves and state not in OVER):
         # It may go on, or is yet to be charged.
         Hold.objects.filter(lease=lease).update(looked_at=now, seq=lease.seq)
     else:
         set_aside(lease, use.by_month, use, now=now, force=True)
+        capping.settle(lease, use)
         _cover(lease, state, now)
         if state in OVER:
             Hold.objects.filter(lease=lease).update(settled_at=now)

@@ -52,6 +52,7 @@ def extend(lease: Lease, *, more_s: int, actor: Actor, now: datetime) -> Lease:
     lease.max_duration_s += more_s
     if lease.end_date:
         lease.end_date += more
+    lease.asked_with = actor.token
     if lease.state != LeaseState.STOPPED:  # which passes them when it is started again
         gates.pass_all(lease, now=now)
     if lease.active_at:

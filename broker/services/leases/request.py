@@ -116,7 +116,7 @@ def build(
         requested_by=actor.id,
         requested_by_label=actor.label,
     )
-    lease.cites = wanted.quote
+    lease.cites, lease.asked_with = wanted.quote, actor.token
     return lease
 
 

@@ -132,6 +132,7 @@ def start(lease: Lease, *, actor: Actor, now: datetime) -> Lease:
     if lease.waits_since and lease.state in STARTED:
         return lease
     _may_start(lease, now)
+    lease.asked_with = actor.token
     gates.pass_all(lease, now=now)
     lease.move(
         LeaseState.QUEUED,

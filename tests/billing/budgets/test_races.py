@@ -11,18 +11,23 @@ import pytest
 from django.db import connections
 
 from billing.domain.watching import Terms
-from billing.models import Budget, BudgetAlert, BudgetStop, Letter
+from billing.models import Budget, BudgetAlert, BudgetStop, Letter, TokenDay
 from billing.services.funds import budgets, settling, stopping, watching
+from billing.services.funds.capping import CapReached
+from billing.services.funds.caps import Wanted as Cap
 from billing.services.funds.holds import BudgetExceeded, BudgetStopped
+from broker.domain.states import LeaseState
 from broker.models import Lease
 from broker.services.leases import growing
 from broker.services.leases.ending import AlreadyOver
 from broker.services.leases.request import Wanted, request
 from ports import clock, doorbell
 from tenants.models import Project
+from tenants.services.actors import Actor
 from tenants.services.walls import as_tenant
 from tests.billing.budgets.purses import budget, stands
-from tests.billing.histories import EURO, LONG_AGO, reprice
+from tests.billing.budgets.test_caps import capped
+from tests.billing.histories import EURO, LONG_AGO, lived, reprice
 from tests.database import OwnDatabase
 from tests.world import NOW, Home, fleet, home, offering
 
@@ -37,7 +42,7 @@ def at_once(acts: Sequence[Callable[[], Any]]) -> list[bool]:
         try:
             start.wait(60)
             act()
-        except (BudgetExceeded, BudgetStopped, AlreadyOver):
+        except (BudgetExceeded, BudgetStopped, CapReached, AlreadyOver):
             return False
         else:
             return True
@@ -59,10 +64,10 @@ def kestrel(own_database: OwnDatabase, settings: Any) -> Iterator[Home]:
         yield home("Kestrel")
 
 
-def ask(owner: Home, project: Project, what: str) -> Lease:
+def ask(owner: Home, project: Project, what: str, actor: Actor | None = None) -> Lease:
     with as_tenant(owner.tenant.pk):
         wanted = Wanted(offering_id=what, name="one of many", max_duration_s=3600)
-        return request(wanted, project=project, actor=owner.actor, now=NOW)
+        return request(wanted, project=project, actor=actor or owner.actor, now=NOW)
 
 
 def extend(owner: Home, lease: Lease) -> Lease:
@@ -151,8 +156,6 @@ def test_from_the_moment_a_soft_budget_is_hard_nothing_begins_beyond_it(kestrel:
 
 def spent(owner: Home) -> list[Lease]:
     """Let three leases run for forty minutes, written to the second."""
-    from broker.domain.states import LeaseState
-    from tests.billing.histories import lived
 
     begun = NOW - timedelta(minutes=40)
     steps = [
@@ -211,3 +214,16 @@ def test_who_raises_it_while_it_is_stopped_finds_all_of_it_or_nothing_ended(kest
         ended = Lease.objects.exclude(state="active").count()
     assert stop.lifted_at == NOW
     assert ended == (len(leases) if stop.done_at else 0)
+
+
+def test_many_who_ask_with_one_token_take_no_more_than_its_cap(kestrel: Home) -> None:
+    root = budget(kestrel, 10_000)
+    daily, in_all = capped(kestrel, Cap(daily_minor=300)), capped(kestrel, Cap(total_minor=400), name="other")
+    asked = [
+        partial(ask, kestrel, kestrel.project, offering().pk, (daily, in_all)[n % 2]) for n in range(MANY)
+    ]
+    looks: list[Callable[[], Any]] = [partial(settling.look_again, now=NOW) for _ in range(2)]
+    assert sum(at_once([*asked, *looks])) == 3 + 4 + 2
+    assert stands(root)[1] == 700
+    with as_tenant(kestrel.tenant.pk):
+        assert sorted(int(row.taken_num) // (36 * 10**9) for row in TokenDay.objects.all()) == [300, 400]
