@@ -88,7 +88,7 @@ def budgets(request: PageRequest) -> HttpResponse:
     rows = _rows(request)
     form = _form(rows, request.GET.get("of", ""), request.project.pk)
     if request.method == "POST":
-        form |= {name: request.POST[name][:60] for name in form if name in request.POST}
+        form |= {name: request.POST[name][:60] for name in form if name in request.POST and name != "open"}
         form["project"] = request.POST.get("project", "")
         try:
             return _set(request, form)
@@ -126,6 +126,7 @@ def _form(rows: list[Row], of: str, project: str) -> dict[str, Any]:
     known = next((row.standing.budget for row in rows if row.standing.budget.pk == of and row.may_set), None)
     terms = known.terms if known else Terms()
     return {
+        "open": known is not None,
         "project": known.project_id if known else project,
         "limit": fixed_point(known.limit_minor, exponent_of(known.currency)) if known else "",
         "thresholds": written(terms.thresholds),

@@ -42,13 +42,16 @@ class CappedTokenForm(TokenForm):
         label="Leases only",
         required=False,
         help_text="None chosen: any offering.",
-        widget=forms.SelectMultiple(attrs={"size": 4}),
+        widget=forms.CheckboxSelectMultiple,
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        sold = Offering.objects.filter(state=OfferingState.PUBLISHED).order_by("label", "pk")
-        self.fields["offerings"].choices = list(sold.values_list("pk", "label"))  # type: ignore[attr-defined]
+        sold = Offering.objects.filter(state=OfferingState.PUBLISHED).order_by(
+            "label", "price_class", "region"
+        )
+        named = [(one.pk, f"{one.label}, {one.price_class.replace('_', ' ')}, {one.region}") for one in sold]
+        self.fields["offerings"].choices = named  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True, slots=True)

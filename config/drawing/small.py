@@ -38,13 +38,13 @@ def bar(parts: Sequence[Part], total: float, height: int = 8, label: str = "", g
 def ceiling(parts: Sequence[Part], limit: float, marks: Iterable[int], label: str) -> str:
     """Draw a budget as a bar: what is taken side by side, its limit in ink, and a short mark at each share of it.
 
-    What is taken may be more than the limit: then the limit moves to the left, and nothing is cut off.
+    What is taken may be more than the limit: then the limit moves to the left, as far as two thirds of the width.
     """
     taken = sum(part.amount for part in parts)
-    total = max(limit, taken) * 1.005 or 1
+    total = min(max(limit, taken), limit * 1.5 or taken) * 1.005 or 1
     drawn, at = ['<rect class="track" y="4" width="100%" height="8" rx="2"/>'], 0.0
     for part in parts:
-        width = 100 * part.amount / total
+        width = min(100 * part.amount / total, 100 - at)
         if width > 0:
             seen = max(width - 0.15, 0.05)
             drawn.append(f'<rect {paint(part.kind)} x="{at:.2f}%" y="4" width="{seen:.2f}%" height="8"/>')

@@ -41,7 +41,7 @@ def test_whoever_pays_sets_a_budget_and_reads_what_is_spent_held_and_left(kestre
         shown = words(client.get("/budgets/"))
         assert "Kestrel may cost €5.00 a month." in shown
         assert "November 2026" in shown
-        assert "€0.00 spent, €2.00 held €0.00 by the month's end No lease begins beyond it." in shown
+        assert "€0.00 spent, €2.00 held; €0.00 by the month's end No lease begins beyond it." in shown
         assert "Told at 50, 80, 100 %, forecast at 80, 100 %. €3.00 €5.00 Change" in shown
         assert "What holds Kestrel's budget" in shown
         assert "two slices Kestrel €2.00 held Queued €0.00 €2.00" in shown
@@ -99,7 +99,7 @@ def test_a_ceiling_is_set_from_above(kestrel: Home) -> None:
         assert lead.post("/budgets/", {"project": kestrel.project.pk, "limit": "9"}).status_code == 400
         assert member.post("/budgets/", {"project": child.pk, "limit": "9"}).status_code == 403
         shown = words(member.get("/budgets/"))
-        assert "docking Kestrel €1.00 left of €1.00 €0.00 spent €0.00 by the month's end" in shown
+        assert "docking Kestrel €1.00 left of €1.00 €0.00 spent; €0.00 by the month's end" in shown
         assert "Set a budget" not in shown
         assert visitor(kestrel).post("/budgets/bud_none/remove/").status_code == 404
 
