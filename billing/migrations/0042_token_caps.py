@@ -32,7 +32,7 @@ NO_SUMS = "DROP TRIGGER counted ON billing_tokenpart; DROP FUNCTION count_token_
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('billing', '0038_watched_budgets'),
+        ('billing', '0041_moves'),
         ('broker', '0028_ill_since'),
         ('tenants', '0008_makers'),
     ]
