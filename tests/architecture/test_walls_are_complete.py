@@ -16,6 +16,7 @@ RANDOM = {
     "digest": "the hash of a random secret",
     "lease_id": "a random id; the key of what hangs on one lease",
     "charge_id": "a random id",
+    "token_id": "a random id; the key of what hangs on one token",
     "grant_id": "a random id",
     "invoice_id": "a random id",
     "credit_note_id": "a random id",

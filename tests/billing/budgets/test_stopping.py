@@ -9,8 +9,8 @@ import pytest
 from django.db import DatabaseError
 
 from billing.domain.watching import Terms
-from billing.models import BudgetStop
-from billing.services.funds import holds, stopping
+from billing.models import Budget, BudgetStop
+from billing.services.funds import budgets, holds, stopping
 from billing.services.funds.holds import BudgetExceeded, BudgetStopped
 from broker.domain.states import EndReason, LeaseState
 from broker.models import Lease
@@ -228,3 +228,33 @@ def test_new_leases_may_stop_at_another_share(kestrel: Home, life: Life) -> None
         life.ask(kestrel, offering())
     assert "is €10.00, of which leases may take €3.00; €0.00 of it is left" in refusal.value.detail
     assert stands(purse, life)[2] == 0
+
+
+def test_letters_of_stops_whose_budget_is_gone_are_not_sent(kestrel: Home, life: Life) -> None:
+    kestrel.member(Role.OWNER)
+    purse = budget(
+        kestrel,
+        500,
+        life,
+        terms=Terms(thresholds=(), forecast_thresholds=(), stop_all_at=10, grace_minutes=0),
+    )
+    life.lease(kestrel, offering(), max_duration_s=2 * HOUR)
+    life.run(2000)
+    assert watched(life) == 1
+    with as_tenant(kestrel.tenant.pk):
+        budgets.remove(
+            Budget.objects.select_related("project").get(pk=purse.pk), actor=kestrel.actor, now=life.now
+        )
+    assert post(life) == []
+
+
+def test_a_stop_that_stands_is_announced_once_though_other_shares_follow(kestrel: Home, life: Life) -> None:
+    kestrel.member(Role.OWNER)
+    budget(kestrel, 500, life, terms=Terms(thresholds=(20,), forecast_thresholds=(), stop_all_at=10))
+    life.lease(kestrel, offering(), max_duration_s=2 * HOUR)
+    life.run(2000)
+    watched(life)
+    assert len(post(life)) == 1
+    life.run(1700)
+    watched(life)
+    assert [subject for _, subject, _ in post(life)] == ["The budget of Kestrel has come to 20 %"]
