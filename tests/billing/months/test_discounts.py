@@ -9,6 +9,7 @@ from django.db import DatabaseError, IntegrityError, transaction
 
 from billing.models import Discount, InvoiceLine, MonthCharge
 from billing.services import closing, conservation, crediting, drafts, rating
+from billing.services.bundles import DraftMoves
 from billing.services.discounts import giving
 from billing.services.discounts.terms import Terms, percent_of
 from billing.services.explain import explain
@@ -163,6 +164,15 @@ def test_everything_that_is_told_of_it_comes_to_the_invoice() -> None:
     final = invoices(tenant)[-1]
     note = crediting.credit(final, wanted=None, seen=0, why="all of it", actor=OPERATOR, now=CLOSES)
     assert note.total == final.total
+
+
+def test_a_draft_that_is_behind_its_discounts_says_so() -> None:
+    tenant, project = customer()
+    ran(project, sold(EURO), START, HOUR)
+    draft = drafted(tenant)
+    given(tenant, percent_bp=1000)
+    with pytest.raises(DraftMoves):
+        checked(draft)
 
 
 def test_an_operator_gives_one_and_ends_it() -> None:

@@ -1,12 +1,15 @@
 """What a month lacks of the least that was agreed on is a line of its own."""
 
+import csv
 from datetime import datetime, timedelta
+from decimal import Decimal
 
 import pytest
 
 from billing.models import Invoice, Minimum
 from billing.services import closing, drafts, minimums, rating
 from billing.services.explain import explain
+from billing.services.exports import sheets
 from billing.services.minimums import MinimumOverlaps, MinimumPrepaid
 from billing.services.wallets import terms
 from tenants.models import AuditEvent, Tenant
@@ -52,6 +55,21 @@ def test_the_line_goes_when_enough_was_used_and_numbers_have_no_gap() -> None:
     final = closed(tenant)
     assert (final.total, carried(tenant)) == (5100, [])
     checked(final)
+
+
+def test_files_carry_the_line_too() -> None:
+    tenant, project = customer()
+    ran(project, sold(EURO), START, HOUR)
+    agreed(tenant)
+    final = closed(tenant)
+    final.tenant = tenant
+    with as_tenant(tenant.pk):
+        rows = list(csv.DictReader("".join(sheets.text(final, "focus")).splitlines()))
+        assert sum(Decimal(row["BilledCost"]) for row in rows) * 100 == final.total
+        assert [(row["ChargeCategory"], row["ServiceName"]) for row in rows][1:] == [
+            ("Purchase", "gpubroker")
+        ]
+        assert "Minimum spend" in "".join(sheets.text(final, "charges"))
 
 
 def test_discounts_count_before_the_minimum() -> None:

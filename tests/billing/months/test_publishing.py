@@ -7,13 +7,13 @@ import pytest
 from django.test import Client
 
 from billing.models import PriceVersion
-from billing.services import rating, tiers
+from billing.services import prices, rating, tiers
 from billing.services.tiers import Said
 from ports import clock
 from tenants.models import User
 from tenants.services.refusals import Invalid
 from tests.billing.histories import EURO, HOUR, at, customer, ran, sold
-from tests.billing.months.terms import NOW
+from tests.billing.months.terms import NOW, tiered
 from tests.tenants.people import Api
 from tests.world import home
 
@@ -119,6 +119,18 @@ def test_the_same_over_the_api_and_again_changes_nothing(operator: Client) -> No
         assert again.json()["id"] == own.json()["id"]
         odd = operator.put(path, body | {"model": "volume"}, content_type="application/json")
         assert (odd.status_code, odd.json()["code"]) == (400, "invalid")
+
+
+def test_a_price_says_from_where_on_it_is_less() -> None:
+    offerings = [sold(EURO), sold(None), sold(None)]
+    tiered(offerings[1], "volume", [150 * 36], [0])
+    tiered(offerings[2], "package", [24 * HOUR], [EURO])
+    found = prices.at(NOW, currency="EUR", offerings=[each.pk for each in offerings])
+    assert [found[each.pk].cheaper for each in offerings] == [
+        "",
+        "less from 1.5 h a month on",
+        "less for 24 h at once",
+    ]
 
 
 def test_a_preview_counts_last_months_use_for_the_tiers(operator: Client) -> None:

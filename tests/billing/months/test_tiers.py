@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from django.db import DatabaseError, IntegrityError, transaction
 
-from billing.models import PriceVersion
+from billing.models import PriceVersion, RateCard
 from billing.services import closing, drafts, rating
 from billing.services.explain import explain
 from tenants.services.walls import as_tenant
@@ -79,6 +79,27 @@ def test_a_price_that_changes_in_the_month_goes_on_where_the_one_before_was() ->
     ran(project, offering, START, 20 * HOUR)
     final = closed(tenant)
     assert [line.minor for line in lines(final)] == [800, 2 * 200 + 10 * 100]
+    checked(final)
+
+
+def test_a_tenants_own_price_comes_first_and_its_seconds_count_for_the_lists_tiers() -> None:
+    tenant, project = customer()
+    offering = sold(None)
+    tiered(offering, "graduated", [10 * HOUR], [0])
+    with as_tenant(tenant.pk):
+        card = RateCard.objects.create(name="own", tenant_id=tenant.pk)
+        PriceVersion.objects.create(
+            tenant_id=tenant.pk,
+            rate_card=card,
+            offering=offering,
+            currency="EUR",
+            valid=(START, START + timedelta(hours=8)),
+            nano_per_hour=EURO // 2,
+            created_at=START,
+        )
+    ran(project, offering, START, 20 * HOUR)
+    final = closed(tenant)
+    assert sorted(line.minor for line in lines(final)) == [200, 400]
     checked(final)
 
 
