@@ -3,6 +3,7 @@
 import structlog
 
 from billing.services import closing, metering
+from billing.services.corrections import booking
 from billing.services.dunning import reminding, standing
 from billing.services.funds import stopping, watching
 from billing.services.grants import ending
@@ -46,7 +47,14 @@ def keep_ledger() -> None:
     """Book what an older release did not, and seal what was posted."""
     now = clock.now()
     catching_up.post_missing(now=now)
+    booking.book_due(now=now)
     sealing.seal(now=now)
+
+
+@answering("billing.book_corrections")
+def book_corrections(correction_id: str, tenant_id: str) -> None:
+    """Go on with what was approved, tenant by tenant; the ring only says that there is something."""
+    booking.book_due(now=clock.now())
 
 
 @answering("billing.collect_due")

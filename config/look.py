@@ -146,6 +146,7 @@ OPS_NAV: Plan = (
             ("ops-queue", "Queue", "hourglass"),
             ("ops-invoices", "Invoices", "receipt"),
             ("ops-disputes", "Disputes", "help"),
+            ("ops-corrections", "Corrections", "edit"),
             ("ops-grants", "Credit", "gift"),
             ("ops-discounts", "Discounts", "scissors"),
             ("ops-month-close", "Month close", "calendar"),

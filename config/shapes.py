@@ -35,6 +35,10 @@ SHAPES = {
     # disputes
     "open": Shape("requested", "wait"),
     "withdrawn": Shape("void", "gone"),
+    "approved": Shape("provisioning", "work"),
+    "booked": Shape("paid", "ok"),
+    "waiting": Shape("queued", "wait"),
+    "outdated": Shape("warn", "bad"),
     # payments
     "pending": Shape("provisioning", "work"),
     "succeeded": Shape("paid", "ok"),

@@ -18,6 +18,7 @@ CHANNEL = "gpubroker_doorbell"
 # What the logs call the row that a task looks at, by the beginning of its id.
 CALLED = {
     "clu": "cluster_id",
+    "cor": "correction_id",
     "lch": "layout_change_id",
     "lse": "lease_id",
     "mpl": "plan_id",

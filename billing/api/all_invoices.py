@@ -3,6 +3,7 @@
 from typing import Any, ClassVar
 
 from django.db.models import QuerySet, Sum
+from django.http import Http404
 from django.http.response import HttpResponseBase
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
@@ -15,6 +16,7 @@ from billing.api.amounts import MoneyOut, money
 from billing.api.credit_notes import CreditNoteOut, with_lines
 from billing.api.invoices import InvoiceOut, LineOut, with_taxes
 from billing.models import CreditNote, Invoice, InvoiceLine, InvoiceStatus
+from billing.services.exports import sheets
 from billing.services.papers import keeping
 from broker.api.all_leases import Named
 from tenants.api.filters import Filter
@@ -67,6 +69,21 @@ class OpsInvoices(AllTenants):
             found = InvoiceLine.objects.filter(invoice=self.get_object()).select_related("invoice")
             page = self.paginate_queryset(found.annotate(credited=Sum("credits__minor", default=0))) or []
             return self.get_paginated_response(LineSeenOut(page, many=True).data)
+
+    @extend_schema(responses=papers.CSV, filters=False)
+    @action(
+        detail=True,
+        url_path="exports/<str:kind>",
+        pagination_class=None,
+        renderer_classes=papers.RENDERERS,
+    )
+    def exports(self, request: Request, pk: str, kind: str) -> HttpResponseBase:
+        """Return its lines, its charges or its charges in the shape of FOCUS as CSV, the same that its tenant gets."""
+        if kind not in sheets.KINDS:
+            raise Http404
+        with walls.as_staff():
+            found = self.get_object()
+        return papers.sheet(sheets.file_name(found, kind), sheets.text(found, kind))
 
     @extend_schema(responses=papers.PDF, filters=False)
     @action(detail=True, pagination_class=None, renderer_classes=papers.RENDERERS)

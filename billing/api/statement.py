@@ -20,6 +20,7 @@ from billing.services.ledger import accounts
 from billing.services.ledger.accounts import Account, Entry
 from billing.services.papers import keeping
 from tenants.api.views import TenantViewSet
+from tenants.models import Tenant
 
 SPAN = [
     OpenApiParameter("from", date, description="First day, local; else the first of this year."),
@@ -77,17 +78,7 @@ class Statements(TenantViewSet):
     @extend_schema(parameters=SPAN, responses=StatementOut, filters=False)
     def list(self, request: Request) -> Response:
         """Return what was owed, paid, given back and drawn in a stretch of time, first to last."""
-        told = self._account(request)
-        return Response(
-            {
-                "since": told.since,
-                "until": told.until,
-                "time_zone": self.request.tenant.time_zone,
-                "opening": _stand(told.opening_owed, told.opening_kept, told.currency),
-                "items": [_entry(entry, told.currency) for entry in told.entries],
-                "closing": _stand(told.closing_owed, told.closing_kept, told.currency),
-            }
-        )
+        return Response(shown(self._account(request), self.request.tenant))
 
     @extend_schema(parameters=SPAN, responses=papers.PDF, filters=False)
     def pdf(self, request: Request) -> HttpResponseBase:
@@ -96,22 +87,38 @@ class Statements(TenantViewSet):
 
     def _account(self, request: Request) -> Account:
         self.filter_queryset(self.get_queryset())
-        tenant = self.request.tenant
-        zone = ZoneInfo(tenant.time_zone)
-        year = self.now.astimezone(zone).date().replace(month=1, day=1)
-        since = self._day(request, "from", zone) or midnight(year, zone)
-        until = min(self._day(request, "to", zone) or self.now, self.now)
-        if not EARLIEST <= since < until:
-            raise ValidationError({"to": "Is after `from`, and `from` is not in the future."})
-        return accounts.account(tenant.pk, tenant.currency, since=since, until=until)
+        return account_of(request, self.request.tenant, self.now)
 
-    @staticmethod
-    def _day(request: Request, name: str, zone: ZoneInfo) -> datetime | None:
-        text = request.query_params.get(name, "")
-        try:
-            return midnight(date.fromisoformat(text), zone) if text else None
-        except (ValueError, OverflowError):
-            raise ValidationError({name: "Is a day such as 2026-11-21."}) from None
+
+def shown(told: Account, tenant: Tenant) -> dict[str, Any]:
+    """Return an account as StatementOut tells it."""
+    return {
+        "since": told.since,
+        "until": told.until,
+        "time_zone": tenant.time_zone,
+        "opening": _stand(told.opening_owed, told.opening_kept, told.currency),
+        "items": [_entry(entry, told.currency) for entry in told.entries],
+        "closing": _stand(told.closing_owed, told.closing_kept, told.currency),
+    }
+
+
+def account_of(request: Request, tenant: Tenant, now: datetime) -> Account:
+    """Return a tenant's account over the days that the address asks for, in its own time zone."""
+    zone = ZoneInfo(tenant.time_zone)
+    year = now.astimezone(zone).date().replace(month=1, day=1)
+    since = _day(request, "from", zone) or midnight(year, zone)
+    until = min(_day(request, "to", zone) or now, now)
+    if not EARLIEST <= since < until:
+        raise ValidationError({"to": "Is after `from`, and `from` is not in the future."})
+    return accounts.account(tenant.pk, tenant.currency, since=since, until=until)
+
+
+def _day(request: Request, name: str, zone: ZoneInfo) -> datetime | None:
+    text = request.query_params.get(name, "")
+    try:
+        return midnight(date.fromisoformat(text), zone) if text else None
+    except (ValueError, OverflowError):
+        raise ValidationError({name: "Is a day such as 2026-11-21."}) from None
 
 
 def _stand(owed: int, kept: int, currency: str) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from rest_framework.routers import SimpleRouter
 
 from billing.api import papers
 from billing.api.all_cards import OpsGpus
+from billing.api.all_corrections import OpsCorrections, OpsLeaseCorrections, OpsPriceCorrections
 from billing.api.all_discounts import OpsCampaigns, OpsDiscounts, OpsMinimums
 from billing.api.all_disputes import OpsDisputes
 from billing.api.all_grants import OpsGrants
@@ -14,6 +15,7 @@ from billing.api.all_money import OpsOfferings, OpsPayments, OpsPriceVersions, O
 from billing.api.all_months import OpsMonthCloses
 from billing.api.all_moves import OpsTopUps, OpsUntakenPayments, OpsUntakenTopUps
 from billing.api.all_prices import OpsEnds, OpsGaps, OpsNextPrices, OpsPreviews
+from billing.api.all_statements import OpsStatements
 from billing.api.all_stripe import OpsStripeDays, OpsStripeDifferences, OpsStripeEvents
 from billing.api.all_taxes import OpsTaxedAs, OpsTaxRates
 from billing.api.all_terms import OpsTerms
@@ -73,6 +75,32 @@ router.register("ops/stripe-events", OpsStripeEvents, "api-ops-stripe-event")
 router.register("ops/ledger-transfers", OpsLedgerTransfers, "api-ops-ledger-transfer")
 
 urlpatterns = [
+    path("ops/corrections", OpsCorrections.as_view({"get": "list"}), name="api-ops-correction-list"),
+    path(
+        "ops/corrections/<str:pk>",
+        OpsCorrections.as_view({"get": "retrieve", "put": "update"}),
+        name="api-ops-correction-detail",
+    ),
+    path(
+        "ops/leases/<str:pk>/correction",
+        OpsLeaseCorrections.as_view({"put": "update"}),
+        name="api-ops-lease-correction",
+    ),
+    path(
+        "ops/price-versions/<str:pk>/correction",
+        OpsPriceCorrections.as_view({"put": "update"}),
+        name="api-ops-price-correction",
+    ),
+    path(
+        "ops/tenants/<str:pk>/statement",
+        OpsStatements.as_view({"get": "retrieve"}),
+        name="api-ops-tenant-statement",
+    ),
+    path(
+        "ops/tenants/<str:pk>/statement/pdf",
+        OpsStatements.as_view({"get": "pdf"}, renderer_classes=papers.RENDERERS),
+        name="api-ops-tenant-statement-pdf",
+    ),
     path("ops/disputes", OpsDisputes.as_view({"get": "list"}), name="api-ops-dispute-list"),
     path(
         "ops/disputes/<str:pk>",

@@ -1,6 +1,7 @@
 from billing.models.budgets import Budget, BudgetAlert, BudgetMonth, BudgetStop, Hold, HoldPart
 from billing.models.caps import TokenCap, TokenDay, TokenLease, TokenPart
 from billing.models.charges import BillingRun, RatedCharge, RatingMark
+from billing.models.corrections import Correction, CorrectionPart, CorrectionShare
 from billing.models.credits import BalanceDraw, CreditNote, CreditNoteLine
 from billing.models.details import BillingDetails
 from billing.models.discounts import Campaign, Discount
@@ -56,6 +57,9 @@ __all__ = [
     "CardForm",
     "CardFormState",
     "CommandState",
+    "Correction",
+    "CorrectionPart",
+    "CorrectionShare",
     "CreditNote",
     "CreditNoteLine",
     "DayPhase",

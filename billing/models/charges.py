@@ -33,14 +33,14 @@ class RatingMark(TenantOwned):
 
 class ChargeKind(models.TextChoices):
     USAGE = "usage"  # seconds that were used
-    ADJUST = "adjust"  # the same seconds given back, all of them less than nought
+    ADJUST = "adjust"  # the same seconds given back, all of them less than nought; or a correction
 
 
 class RatedCharge(models.Model):
     """Its key is what it stands for, so that nothing is rated twice (billing.md D3)."""
 
     pk = models.CompositePrimaryKey(
-        "lease_id", "seq", "price_version_id", "period_id", "meter", "kind", "part"
+        "lease_id", "seq", "price_version_id", "period_id", "meter", "kind", "part", "correction_id"
     )
     lease_id = models.CharField(max_length=ID)
     seq = models.PositiveIntegerField()  # the Transition that opened the segment
@@ -51,6 +51,8 @@ class RatedCharge(models.Model):
     kind = models.CharField(max_length=8, choices=ChargeKind, default=ChargeKind.USAGE, db_default="usage")
     # The list's price holds before a price of the tenant's own and after it again: 0, 1 and so on.
     part = models.PositiveSmallIntegerField(default=0, db_default=0)
+    # What a correction changes stands for itself: its parts of a stretch are 0, 1 and so on.
+    correction_id = models.CharField(max_length=ID, default="", db_default="", blank=True)
     tenant_id = models.CharField(max_length=ID)
     project_id = models.CharField(max_length=ID)
     offering_id = models.CharField(max_length=ID)
@@ -64,8 +66,13 @@ class RatedCharge(models.Model):
     class Meta:
         constraints = [
             models.CheckConstraint(
-                condition=Q(kind="usage", unit_seconds__gt=0)
-                | Q(kind="adjust", unit_seconds__lt=0, exact_num__lte=0),
+                condition=Q(kind="usage", correction_id="", unit_seconds__gt=0)
+                | Q(kind="adjust", correction_id="", unit_seconds__lt=0, exact_num__lte=0)
+                | Q(
+                    Q(unit_seconds__lt=0, exact_num__lte=0) | Q(unit_seconds__gt=0, exact_num__gte=0),
+                    ~Q(correction_id=""),
+                    kind="adjust",
+                ),
                 name="charge_has_seconds",
             ),
             models.CheckConstraint(condition=Q(e__gt=models.F("s")), name="charge_ends_after_it_began"),

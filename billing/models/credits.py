@@ -30,12 +30,20 @@ class CreditNote(TenantOwned):
     # Of the rest, what no money was paid for: it goes back to the grants that paid for it.
     to_grants = models.BigIntegerField(default=0, db_default=0)
     reason = models.CharField(max_length=LONGEST_REASON)
+    correction_id = models.CharField(
+        max_length=ID_LENGTH, blank=True, default="", db_default=""
+    )  # that it books
     issued_at = models.DateTimeField()
     issued_by = models.CharField(max_length=ID_LENGTH)
 
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["series", "number"], name="credit_note_number_once"),
+            models.UniqueConstraint(
+                fields=["invoice", "correction_id"],
+                condition=~Q(correction_id=""),
+                name="correction_credited_once",
+            ),
             models.CheckConstraint(
                 condition=Q(total__gt=0, off_due__gte=0, off_due__lte=F("total")), name="credit_of_something"
             ),

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from billing.domain.explain import exactly, fraction
 from billing.models import InvoiceLine, MonthCharge
-from billing.services.explain import Explained, explain
+from billing.services.explain import Corrected, Explained, explain
 
 SHOWN = 12
 Part = tuple[str, int]
@@ -40,7 +40,7 @@ class Drawer:
     @property
     def fraction(self) -> str:
         """What its seconds come to, before the month takes anything off."""
-        return fraction(self.told.line.charged_num)
+        return fraction(self.told.line.charged_num - sum(each.exact_num for each in self.told.corrected))
 
     @property
     def left(self) -> tuple[str, str]:
@@ -49,9 +49,11 @@ class Drawer:
         return fraction(num), exactly(num)
 
     @property
-    def carried(self) -> list[tuple[MonthCharge, str]]:
-        """What the month took off or added, each with its amount, exact and without its sign."""
-        return [(each, exactly(abs(int(each.exact_num)))) for each in self.told.month]
+    def carried(self) -> list[tuple[MonthCharge | Corrected, str]]:
+        """What corrections changed and the month took off or added, each exact and without its sign."""
+        return [
+            (each, exactly(abs(int(each.exact_num)))) for each in (*self.told.corrected, *self.told.month)
+        ]
 
     @property
     def parts(self) -> list[Part]:

@@ -21,6 +21,7 @@ from billing.domain.money import exponent_of
 from billing.domain.periods import month_of
 from billing.models import (
     BillingPeriod,
+    CorrectionPart,
     Invoice,
     InvoiceLine,
     InvoiceStatus,
@@ -29,17 +30,19 @@ from billing.models import (
     PriceVersion,
     Quote,
 )
+from billing.services.corrections import reading
 from billing.services.month_charges import facts, reckoning
 from billing.services.statements import statement
 from tenants.services.refusals import Refused
 from tenants.services.walls import as_tenant
 
 FORMAT = "gpubroker-invoice"
-UNTAXED, TAXED, TERMS, MONTHLY = (
+UNTAXED, TAXED, TERMS, MONTHLY, CORRECTED = (
     1,
     2,
     3,
     4,
+    5,
 )  # the oldest that can say it: what is final has the same bytes for ever
 AT_ONCE = 1000  # leases in one statement
 TRIES = 3
@@ -66,6 +69,7 @@ class Bundle:
     terms: bool  # whether prices are told with more than what they cost
     # What the month carries beside its seconds, and what that follows from; None where it carries nothing.
     monthly: dict[str, list[dict[str, Any]]] | None
+    corrected: list[dict[str, Any]]  # what corrections changed of it while its month was open
     leases: list[tuple[str, int]]  # by id, each with the last of its stretches that is charged here
     late: dict[str, list[Part]]
 
@@ -89,12 +93,14 @@ class Bundle:
 
     def _body(self) -> Iterator[str]:
         told = TERMS if self.terms else UNTAXED if self.taxes is None else TAXED
-        version = told if self.monthly is None else MONTHLY
+        version = told if self.monthly is None else CORRECTED if self.corrected else MONTHLY
         yield f'{{"format":"{FORMAT}","version":{version},\n"invoice":{_json(self.head)},\n'
         sections = [("months", self.months), ("prices", self.prices), ("lines", self.lines)]
         if self.taxes is not None:
             sections.append(("taxes", self.taxes))
         sections += (self.monthly or {}).items()
+        if self.corrected:
+            sections.append(("corrected", self.corrected))
         for name, rows in sections:
             yield f'"{name}":[{",".join(f"{chr(10)}{_json(row)}" for row in rows)}],\n'
         yield '"leases":['
@@ -188,6 +194,8 @@ def _gathered(
     invoice: Invoice, lines: list[InvoiceLine], charged: Charged, carried: list[MonthCharge]
 ) -> Bundle:
     late = defaultdict[str, list[tuple[int, int]]](list)
+    corrected = [_corrected(part) for part in reading.on_invoice(invoice.period_id)]
+    more = bool(carried or corrected)  # than older programs know
     with connection.cursor() as cursor:
         cursor.execute(statement("bundle_late"), {"period": invoice.period_id})
         for lease, seq, period in cursor.fetchall():
@@ -199,7 +207,7 @@ def _gathered(
     end = max(month.span.upper for month in months)
     priced = {line.price_version_id for line in lines} | charged.promised
     versions = list(PriceVersion.objects.filter(pk__in=priced).order_by("pk"))
-    terms = bool(carried) or any(version.tenant_id or version.free_start_s for version in versions)
+    terms = more or any(version.tenant_id or version.free_start_s for version in versions)
     nano = {version.pk: version.nano_per_hour for version in versions if terms}
     taxed = bool(invoice.treatment) or terms
     told = {"tax": invoice.tax, "treatment": invoice.treatment} if taxed else {}
@@ -217,25 +225,43 @@ def _gathered(
         },
         months=[_month(month) for month in months],
         prices=[
-            _price(version, end, terms=terms) | (facts.price(version) if carried else {})
-            for version in versions
+            _price(version, end, terms=terms) | (facts.price(version) if more else {}) for version in versions
         ],
         lines=[
             _line(
                 line, told, by=invoice.treatment, nano=nano.get(line.price_version_id, 0) if terms else None
             )
-            | (facts.line(line) if carried else {})
+            | (facts.line(line) if more else {})
             for line in lines
         ],
         taxes=_taxes(invoice) if taxed else None,
         terms=terms,
-        monthly=facts.monthly(invoice, lines, carried) if carried else None,
+        monthly=facts.monthly(invoice, lines, carried) if more else None,
+        corrected=corrected,
         leases=sorted(charged.last.items()),
         late={
             lease: [{"seq": seq, "month": labels[period]} for seq, period in sorted(parts)]
             for lease, parts in late.items()
         },
     )
+
+
+def _corrected(part: CorrectionPart) -> dict[str, Any]:
+    """Tell what a person decided: so many seconds more or less, or another price for them."""
+    instead = part.share.correction.nano_per_hour
+    return {
+        "correction": part.share.correction_id,
+        "lease": part.lease_id,
+        "project": part.project_id,
+        "offering": part.offering_id,
+        "price": part.price_version_id,
+        "start": _moment(part.s),
+        "end": _moment(part.e),
+        "quantity": part.quantity,
+        "sign": 0 if instead is not None else 1 if part.unit_seconds > 0 else -1,
+        "nano_per_hour": str(part.nano_per_hour),
+        "instead": None if instead is None else str(instead),
+    }
 
 
 def _month(month: BillingPeriod) -> dict[str, Any]:

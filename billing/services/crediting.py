@@ -46,7 +46,14 @@ def left(invoice: Invoice) -> list[Left]:
 
 @transaction.atomic
 def credit(
-    invoice: Invoice, *, wanted: Mapping[int, int] | None, seen: int, why: str, actor: Actor, now: datetime
+    invoice: Invoice,
+    *,
+    wanted: Mapping[int, int] | None,
+    seen: int,
+    why: str,
+    actor: Actor,
+    now: datetime,
+    correction: str = "",
 ) -> CreditNote:
     """Give back these minor units of these lines, by number, with the tax on them, or all that is left of the invoice.
 
@@ -69,7 +76,7 @@ def credit(
         parts = {
             line.n: (amounts[line.n], line.tax_with(amounts[line.n])) for line in lines if line.n in amounts
         }
-        return _issue(invoice, parts, reason, actor, now)
+        return _issue(invoice, parts, reason, actor, now, correction)
 
 
 def _check(invoice: Invoice) -> None:
@@ -94,7 +101,12 @@ def _check_seen(invoice: Invoice, lines: Iterable[Left], seen: int) -> None:
 
 
 def _issue(
-    invoice: Invoice, parts: Mapping[int, tuple[int, int]], reason: str, actor: Actor, now: datetime
+    invoice: Invoice,
+    parts: Mapping[int, tuple[int, int]],
+    reason: str,
+    actor: Actor,
+    now: datetime,
+    correction: str,
 ) -> CreditNote:
     """Write the note of these amounts, each with its tax, by number of line."""
     tax = sum(tax for _, tax in parts.values())
@@ -112,6 +124,7 @@ def _issue(
         off_due=off,
         to_grants=returning.part_of_grants(invoice, total - off),
         reason=reason,
+        correction_id=correction,
         issued_at=now,
         issued_by=actor.id,
     )
@@ -145,6 +158,7 @@ def _issue(
         **({"to_grants": note.to_grants} if note.to_grants else {}),
         currency=note.currency,
         reason=reason,
+        **({"correction": correction} if correction else {}),
     )
     if invoice.status == InvoiceStatus.PAID and note.off_due:
         record("invoice.pay", invoice, actor=actor, now=now)

@@ -14,8 +14,9 @@ from billing.domain import rating as oracle
 from billing.domain.explain import Explanation, Piece
 from billing.domain.money import exponent_of, to_minor
 from billing.domain.periods import Period
-from billing.models import Invoice, InvoiceLine, MonthCharge, PriceVersion, Quote, RatedCharge
+from billing.models import CorrectionPart, Invoice, InvoiceLine, MonthCharge, PriceVersion, Quote, RatedCharge
 from billing.services import recount
+from billing.services.corrections import reading
 from billing.services.month_charges import reckoning
 from billing.services.prices import Price, priced
 from billing.services.recount import Step, period
@@ -44,6 +45,7 @@ class Charged(NamedTuple):
     s: datetime
     e: datetime
     unit_seconds: int
+    correction_id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,17 @@ class LeaseUse:
 
 
 @dataclass(frozen=True, slots=True)
+class Corrected:
+    """What a correction changed on a line: exact, and by how many seconds."""
+
+    correction: str
+    label: str
+    exact_num: int
+    unit_seconds: int
+    kind: str = "correction"
+
+
+@dataclass(frozen=True, slots=True)
 class Explained:
     """Everything behind one line. `leases` may be cut short; `leases_total` says how many there are.
 
@@ -99,6 +112,7 @@ class Explained:
     leases_total: int = 0
     rule: Explanation | None = None
     month: tuple[MonthCharge, ...] = ()
+    corrected: tuple[Corrected, ...] = ()
 
     @property
     def what(self) -> str:
@@ -126,6 +140,8 @@ def explain(line: InvoiceLine, *, most: int | None = None) -> Explained:
     quotes = recount.quotes(leases)
     months, steps = recount.months(invoice.tenant_id), recount.ledger(leases)
     counted = recount.recount(line, steps=steps, months=months, of_line=of_line, quotes=quotes)
+    parts = reading.on_line(line)
+    carried += sum(reading.recounted(part) for part in parts)
     exact = carried + sum(charge.exact_num for found in counted.values() for charge in found)
     shown = leases[:most]
     names = dict(Lease.objects.filter(pk__in=shown).values_list("pk", "name"))
@@ -144,13 +160,22 @@ def explain(line: InvoiceLine, *, most: int | None = None) -> Explained:
         ),
         leases_total=len(leases),
         rule=domain.explain(
-            [_piece(charge) for charge in charges],
+            [_piece(charge) for charge in charges if not charge.correction_id],
             nano_per_hour=version.nano_per_hour,
             currency=invoice.currency,
         ),
         recomputed_exact=exact,
         recomputed_minor=to_minor(exact, exponent_of(invoice.currency)),
         month=tuple(month),
+        corrected=tuple(_corrected(part) for part in parts),
+    )
+
+
+def _corrected(part: CorrectionPart) -> Corrected:
+    correction = part.share.correction
+    when = f"{part.s.astimezone(UTC):%d %b %H:%M:%S} to {part.e.astimezone(UTC):%d %b %H:%M:%S} UTC"
+    return Corrected(
+        correction.pk, f"corrected, {when}: {correction.reason}", int(part.exact_num), part.unit_seconds
     )
 
 

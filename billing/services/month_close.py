@@ -13,7 +13,18 @@ from django.db.models import Count, F, Max, Q, Sum
 
 from billing.domain.money import Money
 from billing.domain.tax import TAXED
-from billing.models import BillingPeriod, Invoice, InvoiceStatus, InvoiceTax, Payment, PaymentStatus
+from billing.models import (
+    BillingPeriod,
+    Correction,
+    Dispute,
+    DisputeStatus,
+    Invoice,
+    InvoiceStatus,
+    InvoiceTax,
+    Payment,
+    PaymentStatus,
+)
+from billing.models.corrections import CorrectionStatus
 from billing.models.periods import OPEN
 from billing.services import gaps, proofs
 from billing.services.closing import GRACE
@@ -67,6 +78,8 @@ def look(label: str, *, now: datetime) -> Checklist:
             _meters(label, now),
             _prices(end, now),
             _taxes(label),
+            _corrections(),
+            _disputes(label),
             _proofs(now),
             _books(),
             _closed(label, now),
@@ -132,6 +145,35 @@ def _taxes(label: str) -> Item:
         _count(len(named), "draft lacks", "drafts lack") + " one",
         tuple(named[:SHOWN]),
         "Publish the rate on the page Taxes." if named else "",
+    )
+
+
+def _corrections() -> Item:
+    """Of any month: what is approved later is booked in months that are open then, or by credit notes."""
+    open_ = Correction.objects.filter(status__in=[CorrectionStatus.PROPOSED, CorrectionStatus.APPROVED])
+    rows = list(open_.order_by("proposed_at"))
+    bad = [row for row in rows if row.status == CorrectionStatus.PROPOSED]
+    return Item(
+        "Corrections are decided",
+        "None waits for approval or is still being booked. They hold nothing up: later they are credit notes.",
+        State.BAD if bad else State.WAITS if rows else State.DONE,
+        _count(len(bad), "waits", "wait") + f" for approval, {len(rows) - len(bad)} being booked",
+        tuple(f"{row.pk}: {Money(row.minor, row.currency)}, {row.reason}" for row in rows[:SHOWN]),
+        "Approve or withdraw them on the page Corrections." if bad else "",
+    )
+
+
+def _disputes(label: str) -> Item:
+    """Of invoices of this month."""
+    open_ = Dispute.objects.filter(status=DisputeStatus.OPEN, invoice__period__label=label)
+    rows = list(open_.select_related("invoice", "line", "tenant").order_by("opened_at"))
+    return Item(
+        "Disputes are answered",
+        "Nobody goes after what is disputed until then. They hold nothing up.",
+        State.WAITS if rows else State.DONE,
+        _count(len(rows), "dispute is", "disputes are") + " open",
+        tuple(f"line {row.line.n} of {row.invoice}, {row.tenant.name}" for row in rows[:SHOWN]),
+        "Answer them on the page Disputes." if rows else "",
     )
 
 

@@ -31,7 +31,8 @@ CLAIMS = (
         "no charge without use",
         "Every charge lies inside a stretch of the ledger in which its lease was active.",
         f"""
-        SELECT c.lease_id || '#' || c.seq FROM {capacity.RECENT} l JOIN billing_ratedcharge c ON c.lease_id = l.id
+        SELECT c.lease_id || '#' || c.seq FROM {capacity.RECENT} l JOIN billing_ratedcharge c
+            ON c.lease_id = l.id AND c.correction_id = ''
           LEFT JOIN broker_transition t ON t.lease_id = c.lease_id AND t.seq = c.seq
           LEFT JOIN broker_transition n ON n.lease_id = c.lease_id AND n.seq = c.seq + 1
          WHERE t.after IS DISTINCT FROM 'active' OR c.s < t.at OR c.e > n.at OR n.at IS NULL
@@ -43,7 +44,7 @@ CLAIMS = (
         f"""
         SELECT c.lease_id || '#' || c.seq FROM {capacity.RECENT} l
           JOIN billing_quote q ON q.lease_id = l.id
-          JOIN billing_ratedcharge c ON c.lease_id = l.id AND c.offering_id = q.offering_id
+          JOIN billing_ratedcharge c ON c.lease_id = l.id AND c.offering_id = q.offering_id AND c.correction_id = ''
          WHERE c.price_version_id <> q.price_version_id OR c.exact_num <> c.unit_seconds * q.nano_per_hour::numeric
         """,
     ),
@@ -52,11 +53,35 @@ CLAIMS = (
         "What a start that was taken back gave back is, to the second and the amount, what was charged for it.",
         f"""
         SELECT a.lease_id || '#' || a.seq FROM {capacity.RECENT} l
-          JOIN billing_ratedcharge a ON a.lease_id = l.id AND a.kind = 'adjust'
+          JOIN billing_ratedcharge a ON a.lease_id = l.id AND a.kind = 'adjust' AND a.correction_id = ''
           LEFT JOIN billing_ratedcharge c
             ON (c.lease_id, c.seq, c.price_version_id, c.period_id, c.meter, c.part)
              = (a.lease_id, a.seq, a.price_version_id, a.period_id, a.meter, a.part) AND c.kind = 'usage'
          WHERE (c.s, c.e, c.unit_seconds, c.exact_num) IS DISTINCT FROM (a.s, a.e, -a.unit_seconds, -a.exact_num)
+        """,
+    ),
+    Claim(
+        "corrected as approved",
+        "Corrections of open months are charged as approved, to the second and the amount, and nothing else is.",
+        """
+        SELECT h.correction_id || ' ' || h.tenant_id
+          FROM billing_correctionshare h
+         CROSS JOIN LATERAL (
+               SELECT coalesce(sum(c.unit_seconds), 0) AS seconds, coalesce(sum(c.exact_num), 0) AS exact
+                 FROM billing_ratedcharge c
+                WHERE c.correction_id = h.correction_id AND c.tenant_id = h.tenant_id
+                  AND c.lease_id IN (SELECT p.lease_id FROM billing_correctionpart p WHERE p.share_id = h.id)) charged
+         CROSS JOIN LATERAL (
+               SELECT coalesce(sum(p.unit_seconds), 0) AS seconds, coalesce(sum(p.exact_num), 0) AS exact
+                 FROM billing_correctionpart p WHERE p.share_id = h.id AND NOT p.final) approved
+         WHERE h.status = 'booked' AND h.settled_at > %(now)s::timestamptz - interval '2 days'
+           AND (charged.seconds, charged.exact) <> (approved.seconds, approved.exact)
+         UNION ALL
+        SELECT c.correction_id || ' ' || c.lease_id
+          FROM billing_ratedcharge c
+         WHERE c.correction_id <> '' AND c.recorded_at > %(now)s::timestamptz - interval '2 days' AND NOT EXISTS (
+               SELECT FROM billing_correctionshare h JOIN billing_correctionpart p ON p.share_id = h.id AND NOT p.final
+                WHERE h.correction_id = c.correction_id AND p.lease_id = c.lease_id AND (p.s, p.e) = (c.s, c.e))
         """,
     ),
     Claim(
@@ -75,7 +100,8 @@ CLAIMS = (
             ON v.id = c.price_version_id AND v.free_start_s > extract(epoch FROM n.at - run.at)
          WHERE l.ended_at < %(now)s::timestamptz - interval '{RATED_AFTER_S} s'
            AND NOT EXISTS (SELECT FROM billing_ratedcharge a
-                            WHERE a.lease_id = c.lease_id AND a.seq = c.seq AND a.kind = 'adjust')
+                            WHERE a.lease_id = c.lease_id AND a.seq = c.seq AND a.kind = 'adjust'
+                              AND a.correction_id = '')
         """,
     ),
     Claim(
@@ -134,7 +160,7 @@ CLAIMS = (
           JOIN billing_budgetmonth m ON m.id = h.month_id
           JOIN LATERAL (
                SELECT coalesce(sum(c.exact_num), 0) AS num FROM billing_ratedcharge c
-                WHERE c.lease_id = o.lease_id AND c.period_id = m.period_id) charged ON true
+                WHERE c.lease_id = o.lease_id AND c.period_id = m.period_id AND c.correction_id = '') charged ON true
          WHERE o.settled_at > %(now)s::timestamptz - interval '2 days'
            AND (h.num <> charged.num OR h.spent_num <> charged.num)
         """,

@@ -89,6 +89,7 @@ def _given(line: InvoiceLine) -> set[tuple[str, int, int]]:
         billed_period_id=line.invoice.period_id,
         price_version_id=line.price_version_id,
         kind=ChargeKind.ADJUST,
+        correction_id="",
     )
     return set(rows.values_list("lease_id", "seq", "period_id"))
 
@@ -127,7 +128,9 @@ def _price(row: PriceVersion) -> oracle.Price:
 
 def _elsewhere(line: InvoiceLine, leases: set[str], of_line: set[int]) -> set[tuple[str, int, int]]:
     """Return what stands on another invoice: late seconds of a closed month, which only the charges know."""
-    there = RatedCharge.objects.filter(price_version_id=line.price_version_id, period_id__in=of_line)
+    there = RatedCharge.objects.filter(
+        price_version_id=line.price_version_id, period_id__in=of_line, correction_id=""
+    )
     rows = there.exclude(billed_period_id=line.invoice.period_id).values_list("lease_id", "seq", "period_id")
     return set(rows.filter(lease_id__in=leases))
 

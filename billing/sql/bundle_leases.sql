@@ -1,11 +1,13 @@
 -- What an invoice carries of each lease, line by line, the last of its stretches that is charged there, and the price
 -- that the lease was promised. Of what was given back, it is the last of the run that was taken back.
 WITH carried AS (
-  SELECT lease_id, project_id, offering_id, price_version_id, seq, unit_seconds, exact_num, kind
+  SELECT lease_id, project_id, offering_id, price_version_id, seq, unit_seconds, exact_num,
+         CASE WHEN correction_id = '' THEN kind ELSE 'corrected' END AS kind
     FROM billing_ratedcharge
    WHERE period_id = %(period)s AND billed_period_id = %(period)s
    UNION ALL  -- late seconds of a month that was closed
-  SELECT lease_id, project_id, offering_id, price_version_id, seq, unit_seconds, exact_num, kind
+  SELECT lease_id, project_id, offering_id, price_version_id, seq, unit_seconds, exact_num,
+         CASE WHEN correction_id = '' THEN kind ELSE 'corrected' END AS kind
     FROM billing_ratedcharge
    WHERE billed_period_id = %(period)s AND period_id <> billed_period_id
 ), known AS (

@@ -5,13 +5,13 @@
 -- rounded down, and one more where most was cut off.
 WITH carried AS (
   SELECT i.id AS invoice_id, c.lease_id, c.project_id, c.offering_id, c.price_version_id, c.unit_seconds, c.exact_num,
-         c.kind, 0::numeric AS month_num, 'usage'::text AS line_kind
+         CASE WHEN c.correction_id = '' THEN c.kind ELSE 'corrected' END AS kind, 0::numeric AS month_num, 'usage'::text AS line_kind
     FROM billing_invoice i
     JOIN billing_ratedcharge c ON c.period_id = i.period_id AND c.billed_period_id = c.period_id
    WHERE i.tenant_id = %(tenant)s AND i.status = 'draft'
    UNION ALL  -- late seconds of a month that is closed
-  SELECT i.id, c.lease_id, c.project_id, c.offering_id, c.price_version_id, c.unit_seconds, c.exact_num, c.kind,
-         0, 'usage'
+  SELECT i.id, c.lease_id, c.project_id, c.offering_id, c.price_version_id, c.unit_seconds, c.exact_num,
+         CASE WHEN c.correction_id = '' THEN c.kind ELSE 'corrected' END, 0, 'usage'
     FROM billing_invoice i
     JOIN billing_ratedcharge c ON c.billed_period_id = i.period_id AND c.billed_period_id <> c.period_id
    WHERE i.tenant_id = %(tenant)s AND i.status = 'draft'

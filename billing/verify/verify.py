@@ -26,6 +26,8 @@ The rules, which are all that it takes for granted:
 * Tax is what the lines of a category come to × its rate, rounded once, halves up. Each line has its share of that,
   rounded down; the coins that are then missing go to the lines of which most was cut off, the first of equals first.
 * Seconds that became known after their month was closed are named as `late` and stand on a later invoice.
+* What people corrected is named as `corrected`: a stretch more or less, or another price for it. That they were
+  right is theirs to say; that it was reckoned right, and takes no line below nought, is checked.
 
 It ends with 0 when the invoice follows from what happened, with 1 when it does not, and says where, and with 2 when
 the file is no bundle that it knows.
@@ -46,7 +48,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 FORMAT = "gpubroker-invoice"
 # Without a word about tax; with it; with whose a price is; and with what the month carries beside its seconds.
-UNTAXED, TAXED, TERMS, MONTHLY = 1, 2, 3, 4
+UNTAXED, TAXED, TERMS, MONTHLY, CORRECTED = 1, 2, 3, 4, 5
 EQUAL, DIFFERS, UNREADABLE = 0, 1, 2
 SEAL = b'"sha256":'
 STATES = frozenset(
@@ -235,6 +237,23 @@ class Lease:
 
 
 @dataclass(frozen=True)
+class Corrected:
+    """What several people decided of a stretch: charged more (1), less (-1), or at `instead` (0); since version 5."""
+
+    correction: str
+    lease: str
+    project: str
+    offering: str
+    price: int
+    start: datetime
+    end: datetime
+    quantity: int
+    sign: int
+    nano_per_hour: int  # that it is charged or given back at, or was charged at
+    instead: int | None  # what it should have cost
+
+
+@dataclass(frozen=True)
 class Bundle:
     """Everything that an invoice is made of."""
 
@@ -246,6 +265,7 @@ class Bundle:
     discounts: tuple[Discount, ...]
     minimums: tuple[Minimum, ...]
     carried: tuple[Carried, ...]
+    corrected: tuple[Corrected, ...]
     leases: tuple[Lease, ...]
     sealed: bool  # its bytes are those that were written
 
@@ -265,26 +285,27 @@ def read(raw: bytes) -> Bundle:
     if (
         not isinstance(version, int)
         or isinstance(version, bool)
-        or version not in range(UNTAXED, MONTHLY + 1)
+        or version not in range(UNTAXED, CORRECTED + 1)
     ):
         raise Unreadable(
-            f"it is of version {version!a}, and this program knows {UNTAXED} to {MONTHLY}: get a newer one"
+            f"it is of version {version!a}, and this program knows {UNTAXED} to {CORRECTED}: get a newer one"
         )
     invoice, line = (_untaxed_invoice, _untaxed_line) if version == UNTAXED else (_invoice, _line)
     price, lease = (_price, _lease) if version >= TERMS else (_listed_price, _untold_lease)
     line = _told_line if version == TERMS else line
-    if version == MONTHLY:
+    if version >= MONTHLY:
         price, line = _tiered_price, _month_line
     whole = {"format": _text, "version": _count, "invoice": invoice, "months": _list(_month), "prices": _list(price),
              "lines": _list(line), "leases": _list(lease), "sha256": _text}  # fmt: skip
     taxes = {"taxes": _list(_tax)} if version != UNTAXED else {}
-    parts = _shaped(found, whole | taxes | (MONTH if version == MONTHLY else {}), "the bundle")
+    more = (MONTH if version >= MONTHLY else {}) | (MENDED if version >= CORRECTED else {})
+    parts = _shaped(found, whole | taxes | more, "the bundle")
     sealed, _, digest = raw.rpartition(SEAL)
     mine = hashlib.sha256(sealed).hexdigest()
     names = ("invoice", "months", "prices", "lines", "leases")
     return Bundle(
         **{name: parts[name] for name in names},
-        **{name: parts.get(name, ()) for name in ("taxes", *MONTH)},
+        **{name: parts.get(name, ()) for name in ("taxes", *MONTH, *MENDED)},
         sealed=digest == b'"%s"}\n' % mine.encode(),
     )
 
@@ -397,6 +418,24 @@ _price = _made(Price, id=_count, offering=_text, nano_per_hour=_digits, since=_m
 _tier = _made(Tier, from_s=_count, nano_per_hour=_digits)
 _tiered_price = _made(Price, id=_count, offering=_text, nano_per_hour=_digits, since=_moment, until=_or_none(_moment),
                       own=_whether, free_start_s=_count, model=_text, tiers=_list(_tier))  # fmt: skip
+MENDED: dict[str, Parser] = {
+    "corrected": _list(
+        _made(
+            Corrected,
+            correction=_text,
+            lease=_text,
+            project=_text,
+            offering=_text,
+            price=_count,
+            start=_moment,
+            end=_moment,
+            quantity=_count,
+            sign=_count,
+            nano_per_hour=_digits,
+            instead=_or_none(_digits),
+        )
+    )
+}
 MONTH: dict[str, Parser] = {
     "discounts": _list(
         _made(Discount, id=_text, percent_bp=_or_none(_count), minor=_or_none(_count), offerings=_list(_text))
@@ -500,6 +539,8 @@ def check(raw: bytes) -> Report:
             quotes.add(lease.promised.quote)
             _kept(report, lease, lease.promised)
         _live(report, lease)
+    for part in report.bundle.corrected:
+        _correct(report, part)
     _carry(report)
     _compare(report)
     return report
@@ -627,8 +668,24 @@ def _live(report: Report, lease: Lease) -> None:
             report.differences.append(
                 f"{lease.id}: transition {part.seq} begins nothing to charge in {part.month}"
             )
-    if not charged:
+    if not charged and lease.id not in {part.lease for part in report.bundle.corrected}:
         report.differences.append(f"{lease.id}: it is in the bundle, and nothing of it is on this invoice")
+
+
+def _correct(report: Report, part: Corrected) -> None:
+    """Add what a correction changes: seconds more or less at a price, or another price for some that were charged."""
+    seconds = (part.end - part.start) // SECOND * part.quantity
+    name = f"{part.lease}, {part.correction}"
+    if seconds < 1 or part.nano_per_hour < 0 or (part.sign not in (-1, 1)) != (part.instead is not None):
+        report.differences.append(f"{name}: it corrects nothing")
+        return
+    if part.lease not in {lease.id for lease in report.bundle.leases}:
+        report.differences.append(f"{name}: its lease is not in the bundle")
+    line = report.sums.setdefault((part.project, part.offering, part.price), Sum())
+    line.leases.add(part.lease)
+    line.unit_seconds += part.sign * seconds
+    nano = part.sign * part.nano_per_hour if part.instead is None else part.instead - part.nano_per_hour
+    line.amount += Fraction(nano, NANO) * seconds / HOUR
 
 
 def _taken(lease: Lease) -> dict[int, timedelta]:
@@ -715,7 +772,7 @@ def _carry(report: Report) -> None:
             if (discount.percent_bp is not None) == percent:
                 _discount(report, discount)
     lines = sum(rounded(each.amount * 10**invoice.decimals) for each in report.sums.values())
-    if lacks := max(0, _least(report) - lines):
+    if report.bundle.minimums and (lacks := max(0, _least(report) - lines)):
         report.sums[NO_LINE] = Sum()
         first = report.bundle.minimums[0].id
         _carried(report, NO_LINE, "minimum", first, lacks * _coin(invoice), base=lines * _coin(invoice))
@@ -845,6 +902,8 @@ def _compare(report: Report) -> None:
         report.differs(f"{name}, exact amount given back", line.given_back, mine.given_back)
         report.differs(f"{name}, exact amount in 1/3600/10^9", line.exact, mine.exact)
         report.differs(f"{name}, of it what the month carries", line.month, mine.month)
+        if mine.amount < 0 or mine.unit_seconds < 0:
+            report.differences.append(f"{name}: more was given back of it than was charged")
         minor = rounded(mine.amount * 10**invoice.decimals)
         report.differs(f"{name}, amount", _money(line.minor, invoice), _money(minor, invoice))
         report.total += minor

@@ -46,6 +46,7 @@ from billing.models import (
     TopUp,
 )
 from billing.services import crediting, drafts, own_prices, periods, rating
+from billing.services.corrections import proposing
 from billing.services.disputes import asking
 from billing.services.funds import budgets, holds, needs
 from billing.services.grants import giving
@@ -385,6 +386,17 @@ def a_credit_note(world: World) -> str:
     return str(invoice.credit_notes.get().pk)
 
 
+def a_correction(world: World) -> str:
+    """A minute of a lease that should not have been charged, proposed."""
+    now = moment().replace(microsecond=0)
+    span = {"since": now - timedelta(minutes=9), "until": now - timedelta(minutes=8)}
+    with walls.as_tenant(world.tenant.pk):
+        lease = ran(world.root, sold(), span["since"], 60)
+        rating.rate_tenant(world.tenant, now=now)
+    made = proposing.of_lease(lease, charge=False, **span, why="it was down", actor=SYSTEM, now=now)
+    return str(made.pk)
+
+
 def to_dispute(world: World) -> str:
     """An invoice of whose line nothing is in question."""
     with walls.as_tenant(world.tenant.pk):
@@ -496,6 +508,8 @@ THINGS: dict[str, Thing] = {
     "invoice export": in_its_tenant(lambda world: (an_invoice(world), "focus")),
     "final invoice": in_its_tenant(a_final_invoice),
     "payment": in_its_tenant(a_payment),
+    "correction": lambda world: a_correction(world),
+    "statement": lambda world: (str(world.tenant.pk), "csv"),
     "dispute": in_its_tenant(a_dispute),
     "credit note": in_its_tenant(a_credit_note),
     "topup": in_its_tenant(a_topup),
@@ -708,6 +722,15 @@ ROWS: dict[str, Row] = {
     "api/v1/ops/invoices/<str:pk>/lines": fleet(thing="invoice", audited=True),
     "api/v1/ops/credit-notes": fleet(audited=True),
     "api/v1/ops/credit-notes/<str:pk>": fleet(thing="credit note", audited=True),
+    "api/v1/ops/corrections": fleet(audited=True),
+    "api/v1/ops/corrections/<str:pk>": fleet(thing="correction", PUT=STAFF, audited=True),
+    "api/v1/ops/leases/<str:pk>/correction": Row("fleet", {"PUT": STAFF}, thing="lease", writes_on_get=True),
+    "api/v1/ops/price-versions/<str:pk>/correction": Row(
+        "fleet", {"PUT": STAFF}, thing="price version", writes_on_get=True
+    ),
+    "api/v1/ops/tenants/<str:pk>/statement": fleet(thing="tenant", audited=True),
+    "api/v1/ops/tenants/<str:pk>/statement/pdf": fleet(thing="tenant", audited=True),
+    "api/v1/ops/invoices/<str:pk>/exports/<str:kind>": fleet(thing="invoice export", audited=True),
     "api/v1/ops/disputes": fleet(audited=True),
     "api/v1/ops/disputes/<str:pk>": fleet(thing="dispute", PUT=STAFF, audited=True),
     **{
@@ -910,6 +933,10 @@ ROWS: dict[str, Row] = {
     "ops/cards/<str:pk>/panel/": ops(thing="gpu", GET=STAFF),
     "ops/cards/<str:pk>/quarantine/": ops(thing="gpu", GET=STAFF, POST=STAFF),
     "ops/cards/<str:pk>/return/": ops(thing="gpu", GET=STAFF, POST=STAFF),
+    "ops/invoices/<str:pk>/exports/<str:kind>/": ops(thing="invoice export", GET=STAFF),
+    "ops/statements/<str:pk>/<str:kind>/": ops(thing="statement", GET=STAFF),
+    "ops/corrections/": ops(GET=STAFF, POST=STAFF),
+    "ops/corrections/<str:pk>/": ops(thing="correction", GET=STAFF, POST=STAFF),
     "ops/disputes/": ops(GET=STAFF),
     "ops/disputes/<str:pk>/": ops(thing="dispute", GET=STAFF, POST=STAFF),
     "ops/discounts/": ops(GET=STAFF, POST=STAFF),

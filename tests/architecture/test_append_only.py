@@ -22,6 +22,7 @@ TABLES = {
     "billing_creditnote": "what of invoices was given back",
     "billing_dunningstep": "what was done about invoices that are overdue",
     "billing_disputestep": "what happened to disputes of charges",
+    "billing_correctionpart": "what corrections changed",
     "billing_creditnoteline": "of which of their lines",
     "billing_grant": "what credit was given",
     "billing_grantdraw": "what it paid",

@@ -12,8 +12,9 @@ from django.test import Client
 from django.test.signals import template_rendered
 
 from billing.gateways.simulated import Ill, SimulatedGateway, suffer
-from billing.models import Invoice, Payment
+from billing.models import Invoice, Payment, RatedCharge
 from billing.services import closing, crediting, drafts, minimums, own_prices, rating
+from billing.services.corrections import proposing
 from billing.services.discounts import campaigns
 from billing.services.discounts import giving as less
 from billing.services.discounts.campaigns import Round
@@ -31,6 +32,7 @@ from broker.models import (
     Examination,
     Gpu,
     LayoutChange,
+    Lease,
     Move,
     MovePlan,
     Offering,
@@ -181,6 +183,18 @@ def of_operators(desk: Desk, operator: Client) -> dict[str, str]:
     assert final is not None
     crediting.credit(final, wanted={1: 1}, seen=0, why="to see it given back", actor=OPERATOR, now=life.now)
     (question,) = asking.dispute(final, lines={1: 1}, reason="to see it asked", actor=OPERATOR, now=life.now)
+    with walls.as_tenant(desk.owner.tenant.pk):
+        charge = RatedCharge.objects.filter(billed_period_id=final.period_id)[0]
+        wrong = Lease.objects.get(pk=charge.lease_id)
+    mended = proposing.of_lease(
+        wrong,
+        charge=False,
+        since=charge.s,
+        until=charge.e,
+        why="to see it mended",
+        actor=OPERATOR,
+        now=life.now,
+    )
     invoice = bill()
     for each, what in ((final, Ill.DECLINED), (invoice, Ill.REJECTED)):
         ill(each, what)
@@ -210,6 +224,7 @@ def of_operators(desk: Desk, operator: Client) -> dict[str, str]:
         "invoice": final.pk,
         "final invoice": final.pk,
         "dispute": question.pk,
+        "correction": mended.pk,
     }
 
 

@@ -84,7 +84,9 @@ def billed(invoice: Invoice) -> Iterator[Billed | Carried]:
             }
             rows = RatedCharge.objects.filter(lease_id__in=some, billed_period_id=invoice.period_id)
             found = list(
-                rows.order_by("lease_id", "seq", "s", "price_version_id", "period_id", "kind", "part")
+                rows.order_by(
+                    "lease_id", "seq", "s", "price_version_id", "period_id", "kind", "correction_id", "part"
+                )
             )
         for charge in found:
             if charge.seq <= charged.last[charge.lease_id]:
