@@ -19,7 +19,7 @@ def keyed(columns: list[str]) -> str:
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('billing', '0037_dispute_walls'),
+        ('billing', '0038_watched_budgets'),
         ('tenants', '0008_makers'),
     ]
 
