@@ -19,7 +19,7 @@ def keyed(columns: list[str]) -> str:
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('billing', '0038_watched_budgets'),
+        ('billing', '0041_moves'),
         ('tenants', '0008_makers'),
     ]
 
