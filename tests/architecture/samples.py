@@ -257,7 +257,7 @@ PARTICULAR: dict[str, dict[str, Any]] = {
     "billing.Quote": {"price_version_id": a_price, "expires_at": AT + timedelta(hours=1)},
     "billing.Discount": {"percent_bp": 1000},
     "billing.MonthCharge": {"kind": "minimum"},
-    "billing.RatedCharge": {"e": AT + timedelta(hours=1)},
+    "billing.RatedCharge": {"e": AT + timedelta(hours=1), "correction_id": ""},
 }
 
 

@@ -60,6 +60,9 @@ OF_NO_TENANT = {
     "where Stripe says something happened, by the names it has there; tenants are shown none of it": {
         *("billing_stripeevent", "billing_stripeday", "billing_stripeseen", "billing_stripedifference"),
     },
+    "what operators propose and approve; what it is of a tenant stands in its shares": {
+        "billing_correction",
+    },
     "how far the product itself has got": {
         "billing_billingrun",
         "billing_invoiceseries",
