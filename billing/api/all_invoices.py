@@ -83,7 +83,8 @@ class OpsInvoices(AllTenants):
             raise Http404
         with walls.as_staff():
             found = self.get_object()
-        return papers.sheet(sheets.file_name(found, kind), sheets.text(found, kind))
+        with walls.as_tenant(found.tenant_id):
+            return papers.sheet(sheets.file_name(found, kind), sheets.text(found, kind))
 
     @extend_schema(responses=papers.PDF, filters=False)
     @action(detail=True, pagination_class=None, renderer_classes=papers.RENDERERS)

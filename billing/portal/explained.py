@@ -51,9 +51,8 @@ class Drawer:
     @property
     def carried(self) -> list[tuple[MonthCharge | Corrected, str]]:
         """What corrections changed and the month took off or added, each exact and without its sign."""
-        return [
-            (each, exactly(abs(int(each.exact_num)))) for each in (*self.told.corrected, *self.told.month)
-        ]
+        listed: list[MonthCharge | Corrected] = [*self.told.corrected, *self.told.month]
+        return [(each, exactly(abs(int(each.exact_num)))) for each in listed]
 
     @property
     def parts(self) -> list[Part]:

@@ -158,7 +158,7 @@ def _corrections() -> Item:
         "None waits for approval or is still being booked. They hold nothing up: later they are credit notes.",
         State.BAD if bad else State.WAITS if rows else State.DONE,
         _count(len(bad), "waits", "wait") + f" for approval, {len(rows) - len(bad)} being booked",
-        tuple(f"{row.pk}: {Money(row.minor, row.currency)}, {row.reason}" for row in rows[:SHOWN]),
+        tuple(f"{Money(row.minor, row.currency)}, {row.reason}" for row in rows[:SHOWN]),
         "Approve or withdraw them on the page Corrections." if bad else "",
     )
 

@@ -1,9 +1,9 @@
 """Invoices and accounts of any tenant taken away by operators: the same files that their tenant gets."""
 
 from datetime import timedelta
+from typing import Any
 from zoneinfo import ZoneInfo
 
-from django.http.response import HttpResponseBase
 from django.views.decorators.http import require_safe
 
 from billing.domain.periods import midnight
@@ -21,20 +21,20 @@ from tenants.services.walls import as_itself, as_tenant
 
 @require_safe
 @page("invoice.export")
-def invoice(request: OpsRequest, pk: str, kind: str) -> HttpResponseBase:
+def invoice(request: OpsRequest, pk: str, kind: str) -> Any:
     """Send the lines of an invoice, its charges, or its charges in the shape of FOCUS."""
     found = Invoice.objects.select_related("period", "tenant").filter(pk=pk).first()
     if found is None or kind not in sheets.KINDS:
         raise Missing(
             f"There is no {kind!r} of {pk!r}.", fix=f"There are {', '.join(sheets.KINDS)} of an invoice."
         )
-    with as_itself():
+    with as_itself(), as_tenant(found.tenant_id):
         return downloads.sheet(sheets.file_name(found, kind), sheets.text(found, kind))
 
 
 @require_safe
 @page("statement")
-def statement(request: OpsRequest, pk: str, kind: str) -> HttpResponseBase:
+def statement(request: OpsRequest, pk: str, kind: str) -> Any:
     """Send a tenant's account of this year, as CSV or PDF."""
     tenant = Tenant.objects.filter(pk=pk).first()
     if tenant is None or kind not in ("csv", "pdf"):

@@ -52,7 +52,7 @@ def rows(invoice: Invoice) -> Iterator[tuple[str, ...]]:
             yield _row(whole | account | _of_month(invoice, each, offerings.get(each.charge.offering_id)))
             continue
         charge = each.charge
-        price = _listed(prices[charge.offering_id], charge.s, otherwise=each.nano_per_hour)
+        price = _listed(prices.get(charge.offering_id, []), charge.s, otherwise=each.nano_per_hour)
         account = {"SubAccountId": charge.project_id, "SubAccountName": projects.get(charge.project_id, "")}
         yield _row(whole | account | _of_charge(each, offerings[charge.offering_id], price))
     for line in lines:
