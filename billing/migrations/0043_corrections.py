@@ -19,7 +19,7 @@ def keyed(columns: list[str]) -> str:
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('billing', '0041_moves'),
+        ('billing', '0042_token_caps'),
         ('tenants', '0008_makers'),
     ]
 

@@ -28,7 +28,7 @@ CREATE TRIGGER share_stays BEFORE DELETE ON billing_correctionshare
 
 
 class Migration(migrations.Migration):
-    dependencies = [("billing", "0042_corrections"), ("tenants", "0008_makers")]
+    dependencies = [("billing", "0043_corrections"), ("tenants", "0008_makers")]
     operations = [
         tenant_wall("billing_correctionshare"),
         tenant_wall("billing_correctionpart"),
