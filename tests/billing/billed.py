@@ -32,7 +32,7 @@ def compared(story: Story, prices: Iterable[PriceVersion]) -> Compared:
         totals = {months[invoice.period_id]: invoice.total for invoice in Invoice.objects.all()}
     theirs: dict[object, object] = {
         (c.lease_id, c.seq, c.price_version_id, months[c.period_id], int(c.s.timestamp()), c.kind):
-        (c.s, c.e, c.unit_seconds, Fraction(int(c.exact_num), NANO_HOURS))
+        (c.s.astimezone(UTC), c.e.astimezone(UTC), c.unit_seconds, Fraction(int(c.exact_num), NANO_HOURS))
         for c in charges
     } | {
         (months[line.invoice.period_id], line.project_id, line.offering_id, line.price_version_id):

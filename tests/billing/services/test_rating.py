@@ -105,10 +105,12 @@ def by_oracle(tenant: Tenant) -> set[tuple[Any, ...]]:
 
 
 def by_database(tenant: Tenant) -> set[tuple[Any, ...]]:
+    """Return all charges, their moments in UTC: in two zones Python finds moments of a repeated hour unequal."""
     return {
-        (c.lease_id, c.seq, c.price_version_id, c.period_id, c.s, c.e, c.unit_seconds, int(c.exact_num))
+        (c.lease_id, c.seq, c.price_version_id, c.period_id, c.s.astimezone(UTC), c.e.astimezone(UTC), c.unit_seconds,
+         int(c.exact_num))
         for c in charges(tenant)
-    }
+    }  # fmt: skip
 
 
 def assert_nothing_is_left(outcome: rating.Outcome) -> None:

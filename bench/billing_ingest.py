@@ -1,0 +1,113 @@
+"""Steps of leases handed in with the whole chain, against a raw COPY: `python -m bench.billing_ingest [leases]`.
+
+Both take the same bytes behind the same login. One goes into a table without a key; the other through a table beside
+into the ledger: keys, the chain to the step before, the order of events, walls and all that is never changed again.
+"""
+
+import os
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+
+import django
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+os.environ.setdefault("GPUBROKER_LOG_LEVEL", "ERROR")
+django.setup()
+
+from django.db import connection, connections, transaction  # noqa: E402
+
+from bench.figures import Figures  # noqa: E402
+from broker.models import Lease  # noqa: E402
+from tenants.services.walls import as_tenant  # noqa: E402
+from tests.billing import stories  # noqa: E402
+from tests.billing.histories import sold  # noqa: E402
+
+LEASES, TENANTS, REPEATS = 10_000, 10, 5
+SINCE = datetime(2026, 3, 20, tzinfo=UTC)
+SQL = Path(__file__).with_name("steps.sql").read_text()
+LEDGER, STEPS, BARE = "broker_transition", "bench_steps", "bench_bare"
+GIVEN = (
+    "lease_id, seq, tenant_id, at, prev_seq, prev_at, before, after, reason, cause, offering_id, project_id, quantity,"
+    " price_class, generation, actor_kind, actor_id, actor_label"
+)
+
+
+def build(leases: int) -> list[tuple[str, bytes]]:
+    """Make both tables and the leases; return each tenant's steps as bytes."""
+    with connections["owner"].cursor() as cursor:
+        for table in (STEPS, BARE):
+            cursor.execute(f"CREATE TABLE {table} AS SELECT {GIVEN} FROM {LEDGER} WITH NO DATA")
+            cursor.execute(f"GRANT SELECT, INSERT, TRUNCATE ON {table} TO gpubroker_worker")
+    offering, found = sold(), []
+    for _ in range(TENANTS):
+        story = stories.tenant("UTC")
+        tenant, project = story.tenant.pk, story.projects[0]
+        asked = {"tenant": tenant, "project": project.pk, "offering": offering.pk, "since": SINCE}
+        with as_tenant(tenant), connection.cursor() as cursor:
+            Lease.objects.bulk_create(
+                Lease(
+                    id=f"{tenant}_{n}", tenant=story.tenant, project=project, offering=offering, name="bench",
+                    state="released", seq=14, at=SINCE, created_at=SINCE, max_duration_s=3600,
+                )
+                for n in range(1, leases // TENANTS + 1)
+            )  # fmt: skip
+            cursor.execute(SQL, {**asked, "leases": leases // TENANTS})
+            with cursor.cursor.copy(f"COPY {STEPS} TO STDOUT") as copy:
+                found.append((tenant, b"".join(bytes(part) for part in copy)))
+            cursor.execute(f"TRUNCATE {STEPS}")
+    return found
+
+
+def copied(handed: list[tuple[str, bytes]]) -> float:
+    begun = perf_counter()
+    with transaction.atomic():
+        for _, rows in handed:
+            _copy(BARE, rows)
+        spent = perf_counter() - begun
+        transaction.set_rollback(True)
+    return spent
+
+
+def taken_in(handed: list[tuple[str, bytes]]) -> float:
+    """Time all of it into the ledger; undone."""
+    begun = perf_counter()
+    with transaction.atomic():
+        for tenant, rows in handed:
+            with as_tenant(tenant), connection.cursor() as cursor:
+                _copy(STEPS, rows)
+                cursor.execute(
+                    f"INSERT INTO {LEDGER} ({GIVEN}) SELECT {GIVEN} FROM {STEPS} WHERE tenant_id = %s"
+                    " ORDER BY lease_id, seq ON CONFLICT DO NOTHING",
+                    [tenant],
+                )
+                if cursor.rowcount < len(rows.splitlines()):
+                    raise RuntimeError(f"only {cursor.rowcount} steps were taken in")
+        spent = perf_counter() - begun
+        transaction.set_rollback(True)
+    return spent
+
+
+def _copy(table: str, rows: bytes) -> None:
+    with connection.cursor() as cursor, cursor.cursor.copy(f"COPY {table} FROM STDIN") as copy:
+        copy.write(rows)
+
+
+def main(leases: int = LEASES) -> None:
+    figures, handed = Figures("billing_ingest"), build(leases)
+    steps = sum(len(rows.splitlines()) for _, rows in handed)
+    raw, whole = [], []
+    for _ in range(REPEATS):
+        with connections["owner"].cursor() as cursor:
+            cursor.execute("VACUUM")
+        raw.append(copied(handed))
+        whole.append(taken_in(handed))
+    figures.rate("ingest", steps / median(whole), baseline=steps / median(raw), at_least=0.20)
+    figures.least("ingest_a_second", steps / median(whole), unit="1/s", at_least=50_000)
+    figures.leave()
+
+
+if __name__ == "__main__":
+    main(*(int(given) for given in sys.argv[1:2]))
