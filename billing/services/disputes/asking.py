@@ -12,6 +12,7 @@ from billing.models import Dispute, DisputeStatus, DisputeStep, Invoice
 from billing.models.disputes import LONGEST_REASON
 from billing.services import crediting
 from billing.services.disputes import letters, window
+from billing.services.dunning import standing
 from tenants.models import Tenant
 from tenants.services import audit
 from tenants.services.actors import Actor
@@ -99,7 +100,9 @@ def ended(
     held.status, held.closed_at, held.answer = status, now, words
     held.save(update_fields=["status", "closed_at", "answer", "credit_note"])
     _note(held, n=1, minor=minor, words=words, actor=actor, now=now)
-    letters.write(Tenant.objects.get(pk=held.tenant_id), held.invoice, [held])
+    tenant = Tenant.objects.get(pk=held.tenant_id)
+    letters.write(tenant, held.invoice, [held])
+    standing.again(tenant, held.invoice, now=now)
 
 
 def _check(invoice: Invoice, now: datetime) -> None:

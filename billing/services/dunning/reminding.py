@@ -54,6 +54,8 @@ def _step(invoice_id: str, tenant_id: str, steps: tuple[Step, ...], now: datetim
         if (step := _due(invoice_id, steps, now)) is None:
             return False
         alone(tenant_id)  # first of all locks, as whoever takes money holds it off first of all
+        if _due(invoice_id, steps, now) != step:
+            return False  # paid or disputed while somebody else was let go first
         if step.action is Action.END:
             _end_all(tenant, now)
         with transaction.atomic():
@@ -70,6 +72,8 @@ def _step(invoice_id: str, tenant_id: str, steps: tuple[Step, ...], now: datetim
 def _due(invoice_id: str, steps: tuple[Step, ...], now: datetime) -> Step | None:
     """Return the step that is due on an invoice now; none while a payment of it is under way, or all of it disputed.
 
+    While any of it is disputed it is only reminded of, for the rest cannot be paid apart.
+
     Whoever disputed some of it has, from the answer on, as many days as if it had become due then.
     """
     invoice = Invoice.objects.get(pk=invoice_id)
@@ -80,7 +84,10 @@ def _due(invoice_id: str, steps: tuple[Step, ...], now: datetime) -> Step | None
     due = max(invoice.due_at, window.decided_at(invoice) or invoice.due_at)
     done = list(DunningStep.objects.filter(invoice=invoice).order_by("n").values_list("done_at", flat=True))
     at = next_at(steps, due=due, done=done)
-    return steps[len(done)] if at is not None and at <= now else None
+    if at is None or at > now:
+        return None
+    step = steps[len(done)]
+    return None if step.action is not Action.REMIND and window.of(invoice) else step
 
 
 def _note(invoice: Invoice, tenant: Tenant, step: Step, now: datetime) -> None:

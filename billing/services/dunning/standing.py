@@ -15,7 +15,7 @@ from tenants.services.walls import as_sweep, as_tenant
 
 BILLING = Actor("system", "", "billing")
 OURS = "Overdue: "  # what our reasons begin with
-PAID = "Everything that was overdue is paid."
+PAID = "Everything that was overdue is paid, or disputed."
 WORSE = {Action.REMIND: TenantStanding.GRACE, Action.SUSPEND: TenantStanding.SUSPENDED}
 ORDER = list(TenantStanding)
 
@@ -29,6 +29,13 @@ def worsen(tenant: Tenant, action: Action, invoice: Invoice, *, minor: int, now:
     due = Money(minor, invoice.currency)
     why = f"{OURS}{due} of invoice {invoice} should have been paid by {invoice.due_at:%d %b %Y}."
     terms.set_terms(tenant, payment=found.payment, standing=wanted, why=why, actor=BILLING, now=now)
+
+
+def again(tenant: Tenant, invoice: Invoice, *, now: datetime) -> None:
+    """Let a tenant stand as the last step of an invoice said, where some of it may be gone after again."""
+    last = DunningStep.objects.filter(invoice=invoice).order_by("-n").first()
+    if last and (minor := window.chased(invoice)) > 0:
+        worsen(tenant, Action(last.action), invoice, minor=minor, now=now)
 
 
 def lift(*, now: datetime) -> int:

@@ -329,6 +329,18 @@ def test_what_is_disputed_whole_is_not_gone_after_and_has_its_days_again_once_it
     assert reminded(invoice) == [("remind", 305)]
 
 
+def test_while_any_of_it_is_disputed_it_is_only_reminded_of() -> None:
+    invoice = month_of_two_lines()
+    declined_payment(invoice)
+    (found,) = dispute(invoice, {1: None})
+    for days in (18, 25, 32, 45, 60):
+        reminding.remind_due(now=NOW + days * DAY)
+    assert [action for action, _ in reminded(invoice)] == ["remind", "remind"]
+    asking.withdraw(found, actor=MIRA, now=NOW + 60 * DAY)
+    reminding.remind_due(now=NOW + 60 * DAY)
+    assert reminded(invoice)[-1] == ("suspend", 305)
+
+
 def test_whoever_withdraws_gains_no_days_by_it() -> None:
     invoice = month_of_two_lines()
     declined_payment(invoice)
@@ -344,8 +356,13 @@ def test_who_disputes_all_that_was_gone_after_stands_well_until_it_is_answered(s
     declined_payment(invoice)
     reminding.remind_due(now=NOW + 18 * DAY)
     assert standing.lift(now=NOW + 18 * DAY) == 0
-    dispute(invoice, {1: None, 2: None}, now=NOW + 18 * DAY)
+    found = dispute(invoice, {1: None, 2: None}, now=NOW + 18 * DAY)
     assert standing.lift(now=NOW + 18 * DAY) == 1
+    for each in found:
+        asking.withdraw(each, actor=MIRA, now=NOW + 19 * DAY)
+    with as_tenant(invoice.tenant_id):
+        assert terms.of(invoice.tenant).standing == "grace"
+    assert standing.lift(now=NOW + 19 * DAY) == 0
 
 
 def test_each_step_is_told_by_letter(
