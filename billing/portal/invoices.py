@@ -109,6 +109,7 @@ class Row:
     sub: str
     nano_per_hour: int | None
     url: str
+    less: tuple[str, ...] = ()  # what the month takes off it
 
 
 @require_GET
@@ -242,6 +243,7 @@ def lines_of(invoice: Invoice) -> list[Row]:
             sub=" · ".join(filter(None, (each.project, each.terms))),
             nano_per_hour=each.nano_per_hour,
             url=f"{reverse('invoice', args=[invoice.pk])}?line={each.line.n}",
+            less=each.less,
         )
         for each in told(invoice)
     ]

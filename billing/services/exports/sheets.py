@@ -45,7 +45,7 @@ def _lines(invoice: Invoice) -> Iterator[tuple[object, ...]]:
             each.project,
             each.line.offering_id if each.line.is_usage else each.line.kind,
             each.what,
-            each.terms,
+            each.all_terms,
             each.line.leases,
             each.line.unit_seconds,
             "" if each.nano_per_hour is None else fixed_point(each.nano_per_hour, 9),

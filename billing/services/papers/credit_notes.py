@@ -30,7 +30,7 @@ def of_credit_note(note: CreditNote) -> Paper:
             each.project,
             (
                 str(each.line.n),
-                Named(each.what, each.terms),
+                Named(each.what, each.all_terms),
                 shown(each.line.minor, currency),
                 shown(given[each.line.pk], currency),
             ),

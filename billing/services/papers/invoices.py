@@ -165,7 +165,7 @@ def _groups(lines: list[Told], currency: str) -> tuple[Group, ...]:
             each.project,
             (
                 str(each.line.n),
-                Named(each.what, each.terms),
+                Named(each.what, each.all_terms),
                 f"{each.line.unit_seconds:,}" if each.line.is_usage else "",
                 rate(each.nano_per_hour, currency) if each.nano_per_hour is not None else "",
                 shown(each.line.minor, currency),

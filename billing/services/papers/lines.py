@@ -23,6 +23,12 @@ class Told:
     what: str
     terms: str
     nano_per_hour: int | None  # of no hours: none
+    less: tuple[str, ...] = ()  # what the month takes off it: `€1.20 less by Partner`
+
+    @property
+    def all_terms(self) -> str:
+        """Its terms with what is taken off it."""
+        return ", ".join(filter(None, (self.terms, *self.less)))
 
 
 def told(invoice: Invoice) -> list[Told]:
@@ -42,8 +48,8 @@ def told(invoice: Invoice) -> list[Told]:
             line=line,
             project=names.get(line.project_id, line.project_id) or NO_PROJECT,
             what=sold[line.offering_id].label,
-            terms=_terms(line, sold[line.offering_id], prices[line.price_version_id])
-            + _less(carried.get(key_of(line), []), invoice.currency),
+            terms=_terms(line, sold[line.offering_id], prices[line.price_version_id]),
+            less=_less(carried.get(key_of(line), []), invoice.currency),
             nano_per_hour=prices[line.price_version_id].nano_per_hour,
         )
         if line.is_usage
@@ -64,15 +70,13 @@ def _carried(invoice: Invoice) -> dict[Key, list[MonthCharge]]:
     return found
 
 
-def _less(carried: list[MonthCharge], currency: str) -> str:
-    """Say what the month takes off a line: `, €1.20 less by Partner`. Halves of coins may make it one more or less."""
+def _less(carried: list[MonthCharge], currency: str) -> tuple[str, ...]:
+    """Say what the month takes off a line: `€1.20 less by Partner`. Halves of coins may make it one more or less."""
     less = dict[str, int]()
     for charge in carried:
         less[charge.label] = less.get(charge.label, 0) - int(charge.exact_num)
     places = exponent_of(currency)
-    return "".join(
-        f", {shown(to_minor(num, places), currency)} less by {label}" for label, num in less.items()
-    )
+    return tuple(f"{shown(to_minor(num, places), currency)} less by {label}" for label, num in less.items())
 
 
 def _added(line: InvoiceLine, names: dict[str, str], carried: list[MonthCharge]) -> Told:

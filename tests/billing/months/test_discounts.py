@@ -156,7 +156,7 @@ def test_everything_that_is_told_of_it_comes_to_the_invoice() -> None:
             ]
             assert all(each.recomputed_equal for each in explained)
             assert [len(each.month) for each in explained] == [2, 1]
-            assert "less by Partner" in told(invoice)[0].terms
+            assert "less by Partner" in told(invoice)[0].all_terms
     Offering.objects.update(state=OfferingState.DRAFT)  # of no real shape
     with as_staff():
         kept = conservation.over(first=START, last=CLOSES)
