@@ -96,7 +96,7 @@ class DisputedLine(Strict):
 
 class DisputeWanted(Strict):
     invoice = serializers.CharField(max_length=40)
-    lines = DisputedLine(many=True)
+    lines = DisputedLine(many=True, max_length=asking.MOST_LINES)
     reason = serializers.CharField(max_length=LONGEST_REASON)
 
 
@@ -138,6 +138,9 @@ class Disputes(ListModelMixin, RetrieveModelMixin, OfTheTenant):
             raise Invalid(
                 "invoice", "There is no such invoice here.", fix="Look it up in the list of invoices."
             )
+        named = [each["n"] for each in asked["lines"]]
+        if twice := next((n for n in named if named.count(n) > 1), None):
+            raise Invalid("lines", f"Line {twice} is named twice.", fix="Name each line once.")
         made = asking.dispute(
             found,
             lines={

@@ -203,6 +203,8 @@ def test_the_api_tells_the_same(kestrel: Home, operator: Client, october: Invoic
     assert api.get(f"/api/v1/disputes?invoice={october.pk}").json()["total_estimate"] == 2
     assert api.ask("POST", "/api/v1/disputes", asked).status_code == 409
     assert api.ask("POST", "/api/v1/disputes", asked | {"invoice": "inv_none"}).status_code == 400
+    twice = asked | {"lines": [{"n": 1}, {"n": 1, "amount": "0.01"}]}
+    assert b"Line 1 is named twice." in api.ask("POST", "/api/v1/disputes", twice).content
     done = api.ask("POST", f"/api/v1/disputes/{second['id']}/withdraw", {})
     assert done.json()["status"] == "withdrawn"
     told = operator.get(f"/api/v1/ops/disputes/{first['id']}").json()
