@@ -10,6 +10,7 @@ from billing.services.grants import ending
 from billing.services.ledger import catching_up, sealing
 from billing.services.payments import collecting, opening
 from billing.services.post import delivering
+from billing.services.refunds import collecting as sending
 from billing.services.stripe import cards, inbox, planning, reconciling, saving, working
 from billing.services.topups import by_itself
 from billing.services.topups import collecting as topping
@@ -63,7 +64,7 @@ def collect_due() -> None:
     now = clock.now()
     opening.open_due(now=now)
     by_itself.top_up_due(now=now)
-    for hint in [*collecting.due(now=now), *topping.due(now=now), *cards.due(now=now)]:
+    for hint in [*collecting.due(now=now), *topping.due(now=now), *sending.due(now=now), *cards.due(now=now)]:
         doorbell.send(*hint)
     for event_id in inbox.due(now=now):
         doorbell.send("billing.stripe_event", event_id, "")
@@ -106,6 +107,17 @@ def top_up(topup_id: str, tenant_id: str) -> None:
         topping.collect(topup_id, tenant_id, now=now)
     except Exception as error:
         if not topping.fall(topup_id, tenant_id, error, now=now):
+            raise
+
+
+@answering("billing.refund")
+def refund(refund_id: str, tenant_id: str) -> None:
+    """Take a refund one step further; whatever a gateway does meanwhile, it is noted with it."""
+    now = clock.now()
+    try:
+        sending.collect(refund_id, tenant_id, now=now)
+    except Exception as error:
+        if not sending.fall(refund_id, tenant_id, error, now=now):
             raise
 
 

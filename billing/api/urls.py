@@ -15,6 +15,7 @@ from billing.api.all_money import OpsOfferings, OpsPayments, OpsPriceVersions, O
 from billing.api.all_months import OpsMonthCloses
 from billing.api.all_moves import OpsTopUps, OpsUntakenPayments, OpsUntakenTopUps
 from billing.api.all_prices import OpsEnds, OpsGaps, OpsNextPrices, OpsPreviews
+from billing.api.all_refunds import OpsRefunds, OpsRefundsAgain, OpsRefundsOfPayments
 from billing.api.all_statements import OpsStatements
 from billing.api.all_stripe import OpsStripeDays, OpsStripeDifferences, OpsStripeEvents
 from billing.api.all_taxes import OpsTaxedAs, OpsTaxRates
@@ -70,6 +71,7 @@ router.register("ops/terms", OpsTerms, "api-ops-terms")
 router.register("ops/grants", OpsGrants, "api-ops-grant")
 router.register("ops/payments", OpsPayments, "api-ops-payment")
 router.register("ops/topups", OpsTopUps, "api-ops-topup")
+router.register("ops/refunds", OpsRefunds, "api-ops-refund")
 router.register("ops/stripe-differences", OpsStripeDifferences, "api-ops-stripe-difference")
 router.register("ops/stripe-events", OpsStripeEvents, "api-ops-stripe-event")
 router.register("ops/ledger-transfers", OpsLedgerTransfers, "api-ops-ledger-transfer")
@@ -150,6 +152,16 @@ urlpatterns = [
         "ops/payments/<str:pk>/untaken",
         OpsUntakenPayments.as_view({"put": "update"}),
         name="api-ops-payment-untaken",
+    ),
+    path(
+        "ops/payments/<str:pk>/refund",
+        OpsRefundsOfPayments.as_view({"put": "update"}),
+        name="api-ops-payment-refund",
+    ),
+    path(
+        "ops/refunds/<str:pk>/ask-again",
+        OpsRefundsAgain.as_view({"put": "update"}),
+        name="api-ops-refund-ask-again",
     ),
     path(
         "ops/topups/<str:pk>/untaken",

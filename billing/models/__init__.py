@@ -19,6 +19,7 @@ from billing.models.payments import Payment
 from billing.models.periods import BillingPeriod
 from billing.models.prices import PriceVersion, RateCard
 from billing.models.quotes import Quote
+from billing.models.refunds import Refund
 from billing.models.simulated import SimulatedCharge, SimulatedPayer, SimulatedRefund
 from billing.models.stripe import (
     CardForm,
@@ -100,6 +101,7 @@ __all__ = [
     "RateCard",
     "RatedCharge",
     "RatingMark",
+    "Refund",
     "SimulatedCharge",
     "SimulatedPayer",
     "SimulatedRefund",

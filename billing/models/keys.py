@@ -87,3 +87,7 @@ def budget_stop_id() -> str:
 
 def letter_id() -> str:
     return ids.new("let")
+
+
+def refund_id() -> str:
+    return ids.new("ref")

@@ -29,6 +29,7 @@ class TransferKind(models.TextChoices):
     DRAW = "draw"  # a part of it was settled from the tenant's balance, or from a grant
     GRANT = "grant"  # credit was given
     TOPUP = "topup"  # money was put into a wallet
+    REFUND = "refund"  # money went back to the card that it came from, or did not after all
     LAPSE = "lapse"  # what was left of it when it ended
 
 

@@ -195,7 +195,7 @@ CLAIMS = (
     ),
     Claim(
         "balances are what was given back",
-        "Every tenant's balance is what credit notes and top-ups put there and no invoice has drawn since.",
+        "Every tenant's balance is what credit notes and top-ups put there, and no invoice or refund took since.",
         """
         SELECT tenant_id FROM (
                SELECT tenant_id, currency, total - off_due - to_grants AS minor FROM billing_creditnote
@@ -204,6 +204,9 @@ CLAIMS = (
                 UNION ALL
                SELECT d.tenant_id, i.currency, -d.minor
                  FROM billing_balancedraw d JOIN billing_invoice i ON i.id = d.invoice_id
+                UNION ALL
+               SELECT tenant_id, currency, -minor FROM billing_refund
+                WHERE status <> 'declined' AND returned_at IS NULL
                 UNION ALL
                SELECT a.tenant_id, a.currency, -b.minor
                  FROM billing_ledgeraccount a JOIN billing_accountbalance b ON b.account_id = a.id

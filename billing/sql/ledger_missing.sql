@@ -17,3 +17,11 @@ SELECT n.tenant_id, 'credited', n.id FROM billing_creditnote n
 SELECT i.tenant_id, 'voided', i.id FROM billing_invoice i
  WHERE i.finalized_at IS NOT NULL AND i.status = 'void' AND i.total <> 0
    AND NOT EXISTS (SELECT FROM billing_ledgertransfer t WHERE t.idem = (i.id || ':total:void') COLLATE "C")
+ UNION ALL
+SELECT r.tenant_id, 'refunded', r.id FROM billing_refund r JOIN billing_payment p ON p.id = r.payment_id
+ WHERE NOT EXISTS (SELECT FROM billing_ledgertransfer t WHERE t.idem = (p.invoice_id || ':' || r.id) COLLATE "C")
+ UNION ALL
+SELECT r.tenant_id, 'unrefunded', r.id FROM billing_refund r JOIN billing_payment p ON p.id = r.payment_id
+ WHERE (r.status = 'declined' OR r.returned_at IS NOT NULL)
+   AND NOT EXISTS (
+       SELECT FROM billing_ledgertransfer t WHERE t.idem = (p.invoice_id || ':' || r.id || ':back') COLLATE "C")

@@ -39,6 +39,7 @@ from billing.models import (
     LedgerTransfer,
     Minimum,
     Payment,
+    Refund,
     StripeDay,
     StripeDifference,
     StripeEvent,
@@ -451,6 +452,19 @@ def a_topup(world: World) -> str:
     return str(TopUp.objects.get_or_create(tenant=world.tenant, defaults=asked)[0].pk)
 
 
+def a_refund(world: World) -> str:
+    """Of a payment that took something, from a balance on which it was put."""
+    if found := Refund.objects.filter(tenant=world.tenant).first():
+        return str(found.pk)
+    paid = a_payment(world)
+    Payment.objects.filter(pk=paid, status="pending").update(
+        status="succeeded", settled_at=moment(), due_at=None
+    )
+    asked = {"minor": 1, "currency": "EUR", "gateway": "none", "opened_at": moment(), "due_at": moment()}
+    made = Refund.objects.create(tenant=world.tenant, payment_id=paid, why="x", opened_by="x", **asked)
+    return str(made.pk)
+
+
 def some_terms(world: World) -> str:
     made = {"payment": "invoice", "standing": "good", "since": moment()}
     return str(TenantTerms.objects.get_or_create(tenant=world.tenant, defaults=made)[0].pk)
@@ -513,6 +527,7 @@ THINGS: dict[str, Thing] = {
     "dispute": in_its_tenant(a_dispute),
     "credit note": in_its_tenant(a_credit_note),
     "topup": in_its_tenant(a_topup),
+    "refund": in_its_tenant(a_refund),
     "terms": in_its_tenant(some_terms),
     "grant": in_its_tenant(a_grant),
     "discount": in_its_tenant(a_discount),
@@ -750,6 +765,10 @@ ROWS: dict[str, Row] = {
     "api/v1/ops/payments": fleet(audited=True),
     "api/v1/ops/payments/<str:pk>": fleet(thing="payment", audited=True),
     "api/v1/ops/payments/<str:pk>/untaken": Row("fleet", {"PUT": STAFF}, thing="payment", writes_on_get=True),
+    "api/v1/ops/payments/<str:pk>/refund": Row("fleet", {"PUT": STAFF}, thing="payment", writes_on_get=True),
+    "api/v1/ops/refunds": fleet(audited=True),
+    "api/v1/ops/refunds/<str:pk>": fleet(thing="refund", audited=True),
+    "api/v1/ops/refunds/<str:pk>/ask-again": Row("fleet", {"PUT": STAFF}, thing="refund", writes_on_get=True),
     "api/v1/ops/topups": fleet(audited=True),
     "api/v1/ops/topups/<str:pk>": fleet(thing="topup", audited=True),
     "api/v1/ops/topups/<str:pk>/untaken": Row("fleet", {"PUT": STAFF}, thing="topup", writes_on_get=True),
@@ -949,6 +968,8 @@ ROWS: dict[str, Row] = {
     "ops/invoices/<str:pk>/pdf/": ops(thing="final invoice", GET=STAFF),
     "ops/credit-notes/<str:pk>/pdf/": ops(thing="credit note", GET=STAFF),
     "ops/invoices/<str:pk>/give-back/": ops(thing="final invoice", GET=STAFF, POST=STAFF),
+    "ops/payments/<str:pk>/refund/": ops(thing="payment", GET=STAFF, POST=STAFF),
+    "ops/refunds/<str:pk>/ask-again/": ops(thing="refund", POST=STAFF),
     "ops/topups/<str:pk>/untaken/": ops(thing="topup", GET=STAFF, POST=STAFF),
     "ops/payments/<str:pk>/untaken/": ops(thing="payment", GET=STAFF, POST=STAFF),
     "ops/clusters/": ops(GET=STAFF),

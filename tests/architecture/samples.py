@@ -47,6 +47,15 @@ def an_issued_invoice(tenant_id: str, number: int) -> str:
     return str(invoice.pk)
 
 
+def a_succeeded_payment(tenant_id: str, number: int) -> str:
+    """Keep a payment that took something, for a refund of it."""
+    payment = sample(apps.get_model("billing.Payment"), tenant_id, number=number)
+    payment.save(force_insert=True)
+    rows = type(payment)._default_manager.filter(pk=payment.pk)
+    rows.update(status="succeeded", settled_at=AT, due_at=None)
+    return str(payment.pk)
+
+
 def a_draft(tenant_id: str, number: int) -> str:
     """Keep an invoice that something may be drawn for."""
     invoice = sample(apps.get_model("billing.Invoice"), tenant_id, number=number)
@@ -211,6 +220,7 @@ PARTICULAR: dict[str, dict[str, Any]] = {
     },
     "billing.KeptPaper": {"invoice_id": an_issued_invoice, "credit_note_id": None},
     "billing.TopUp": {"due_at": AT},
+    "billing.Refund": {"payment_id": a_succeeded_payment, "gateway": "x", "due_at": AT},
     "billing.Payment": {"invoice_id": a_final_invoice, "due_at": AT},
     "billing.CreditNote": {
         "invoice_id": a_credited_invoice,

@@ -18,6 +18,7 @@ RANDOM = {
     "charge_id": "a random id",
     "token_id": "a random id; the key of what hangs on one token",
     "grant_id": "a random id",
+    "payment_id": "a random id",
     "invoice_id": "a random id",
     "credit_note_id": "a random id",
     "period_id": "a random id",

@@ -27,6 +27,7 @@ class Things:
     events: list[Thing] = field(default_factory=list)
     clock: Callable[[], int] = lambda: 0
     total_off: int = 0
+    refund_as: str = "succeeded"  # what a refund is called at first
     least: int = 0  # what Stripe collects at least; less goes to a balance of its own
     _next: "count[int]" = field(default_factory=lambda: count(1))
 
@@ -418,7 +419,7 @@ def new_refund(things: Things, params: Params) -> Thing:
     made = things.make(
         "refund",
         "re",
-        status="succeeded",
+        status=things.refund_as,
         amount=amount,
         currency=charge["currency"],
         payment_intent=intent["id"],

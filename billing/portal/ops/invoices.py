@@ -13,7 +13,7 @@ from django.views.decorators.http import require_safe
 
 from billing.domain.crediting import Left
 from billing.domain.money import Money, NotAnAmount, minor_of
-from billing.models import Invoice, InvoiceStatus
+from billing.models import Invoice, InvoiceStatus, PaymentStatus
 from billing.portal.invoices import Row, lines_of
 from billing.services import crediting
 from billing.services.ledger import books
@@ -178,6 +178,7 @@ def _told(request: OpsRequest, invoice: Invoice, refusal: Refused | None) -> dic
         "cannot_be_taken_back": CANNOT_BE_TAKEN_BACK,
         "told_to_the_tenant": TOLD_TO_THE_TENANT,
         "creditable": invoice.status in crediting.CREDITABLE,
+        "paid": invoice.payments.filter(status=PaymentStatus.SUCCEEDED).first(),
         "notes": list(invoice.credit_notes.order_by("-issued_at", "-pk")),
         "refusal": refusal,
         "reason": request.POST.get("reason", ""),

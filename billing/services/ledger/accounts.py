@@ -22,7 +22,9 @@ WORDS = {
     TransferKind.CREDIT: "Credit note {}",
     TransferKind.DRAW: "Settled of invoice {} from your balance",
     TransferKind.TOPUP: "Top-up {}",
+    TransferKind.REFUND: "Sent back to your card of invoice {}",
 }
+CAME_BACK = "Did not reach your card, of invoice {}"
 BY_GRANT = "Paid of invoice {} by grants"
 
 
@@ -113,5 +115,7 @@ def _words(what: _What, names: dict[str, str], *, kept: int) -> str:
     name = names.get(what.part) or names.get(what.ref, what.ref)
     if what.kind == TransferKind.DRAW and not kept:
         return BY_GRANT.format(name)
+    if what.kind == TransferKind.REFUND and kept > 0:
+        return CAME_BACK.format(name)
     words = WORDS.get(TransferKind(what.kind)) if what.kind in TransferKind.values else None
     return words.format(name) if words else f"{what.kind.capitalize()} {name}"

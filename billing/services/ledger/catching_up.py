@@ -14,6 +14,8 @@ POST = {
     "credited": posting.credited,
     "finalized": posting.finalized,
     "paid": posting.paid,
+    "refunded": posting.refunded,
+    "unrefunded": posting.unrefunded,
     "voided": posting.voided,
 }
 

@@ -44,6 +44,16 @@ def topped_up(topups: Sequence[str], *, now: datetime) -> int:
     return _post("ledger_topped_up", topups, now)
 
 
+def refunded(refunds: Sequence[str], *, now: datetime) -> int:
+    """Book money that goes back to the cards that it came from."""
+    return _post("ledger_refunded", refunds, now)
+
+
+def unrefunded(refunds: Sequence[str], *, now: datetime) -> int:
+    """Book that refunds never went, or came back: the money is on the balance again."""
+    return _post("ledger_unrefunded", refunds, now)
+
+
 def granted(grants: Sequence[str], *, now: datetime) -> int:
     """Book credit that was given."""
     return _post("ledger_granted", grants, now)

@@ -16,6 +16,7 @@ from billing.models import (
     PaymentDispute,
     PaymentRefund,
     PaymentStatus,
+    Refund,
     StripeCharge,
     StripeEvent,
     StripeOutcome,
@@ -23,6 +24,8 @@ from billing.models import (
 )
 from billing.services.moves.moving import BILLING
 from billing.services.payments.trail import record
+from billing.services.refunds import opening as sending
+from billing.services.refunds.collecting import SENDING
 from billing.services.stripe import cards, three_books
 from ports import doorbell
 from tenants.services.walls import as_sweep, as_tenant
@@ -118,10 +121,22 @@ def _mark(there: MarkThere | None, kind: str, now: datetime) -> str:
         older = model.objects.filter(pk=row.pk, rank__lt=ranks[there.status])
         if not (made or older.update(**fields)):
             return NOTHING
+        if kind == "refund":
+            _ours(there, payment, now)
         record(
             f"payment.{kind}", payment.invoice, actor=BILLING, now=now, payment=charge.pk, status=there.status
         )
     return f"{kind} noted"
+
+
+def _ours(there: MarkThere, payment: Payment, now: datetime) -> None:
+    """Where we asked for the refund: take note that it came back, or have it asked about now."""
+    if there.status in ("failed", "canceled"):
+        for gone in Refund.objects.select_related("payment__invoice").filter(reference=there.id):
+            sending.came_back(gone, now=now)
+    for waits in payment.sent_back.filter(status=PaymentStatus.PENDING, due_at__gt=now, claimed_until=None):
+        Refund.objects.filter(pk=waits.pk, claimed_until=None).update(due_at=now)
+        SENDING.ring(waits, now=now)
 
 
 def _charge(which: Q) -> StripeCharge | None:

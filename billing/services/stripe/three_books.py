@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 
-from django.db.models import Q
+from django.db.models import Q, Sum
 
 from billing.domain.stripe_compare import Ours, Theirs
 from billing.gateways.stripe.looking import InvoiceThere
@@ -12,6 +12,7 @@ from billing.models import (
     PaymentDispute,
     PaymentRefund,
     PaymentStatus,
+    Refund,
     StripeCharge,
     StripeOutcome,
     TopUp,
@@ -21,13 +22,15 @@ from tenants.services.walls import as_staff
 
 
 def ours(charges: list[StripeCharge]) -> list[Ours]:
-    """Put beside each charge what the ledger has of it, and what of it went back; six queries.
+    """Put beside each charge what the ledger has of it, and what of it went back; seven queries.
 
     Where operators found that nothing was taken, the payment is declined, whatever was last heard of its charge.
     """
     ids = [each.pk for each in charges]
     back = gone_back(ids)
     with as_staff():
+        refunds = Refund.objects.filter(payment__in=ids, status=PaymentStatus.SUCCEEDED, returned_at=None)
+        sent = dict(refunds.values_list("payment").annotate(back=Sum("minor")).order_by())
         of_invoices = Payment.objects.filter(pk__in=ids).values_list("invoice_id", flat=True)
         transfers = LedgerTransfer.objects.filter(
             Q(kind=TransferKind.PAYMENT, ref__in=list(of_invoices)) | Q(kind=TransferKind.TOPUP, ref__in=ids)
@@ -48,6 +51,7 @@ def ours(charges: list[StripeCharge]) -> list[Ours]:
             booked.get(each.pk),
             each.currency,
             back[each.pk],
+            sent.get(each.pk, 0),
         )
         for each in charges
     ]

@@ -165,8 +165,8 @@ def test_an_invoice_that_was_taken_back_is_owed_no_longer() -> None:
 
 
 def test_what_has_no_words_here_yet_goes_by_its_kind() -> None:
-    what = accounts._What(NOW, "refund", "rfd_1", "")
-    assert accounts._words(what, {}, kept=0) == "Refund rfd_1"
+    what = accounts._What(NOW, "barter", "brt_1", "")
+    assert accounts._words(what, {}, kept=0) == "Barter brt_1"
     assert accounts._words(accounts._What(NOW, "grant", "grn_1", ""), {}, kept=5) == "Grant grn_1"
 
 

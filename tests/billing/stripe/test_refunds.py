@@ -1,0 +1,151 @@
+"""A refund is one at Stripe, whatever befalls its call; what the bank sends back is on the balance again."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from billing.models import Invoice, PaymentRefund, Refund, StripeDifference
+from billing.services.refunds import collecting
+from billing.services.stripe import inbox, planning, reconciling, working
+from tenants.services.walls import as_tenant
+from tests.billing.credits.notes import credit
+from tests.billing.payments.bills import NOW, collect, pay
+from tests.billing.refunds.ways import balance, fresh, payment, send_back, work
+from tests.billing.stripe.purses import SECRETS, at, billed
+from tests.fakestripe.mill import posted
+from tests.fakestripe.server import FakeStripe
+
+pytestmark = pytest.mark.django_db
+HOUR, DAY = timedelta(hours=1), timedelta(days=1)
+
+
+def paid(fake: FakeStripe) -> Invoice:
+    """Return an invoice of 2.00 that was paid, all of it given back to the balance."""
+    fake.now = NOW
+    invoice = billed(fake)
+    collect(pay(invoice))
+    credit(invoice)
+    return invoice
+
+
+def there(fake: FakeStripe) -> list[dict[str, Any]]:
+    return list(fake.things.all("refund").values())
+
+
+def until_settled(fake: FakeStripe, refund: Refund) -> Refund:
+    for _ in range(9):
+        if refund.due_at is None:
+            break
+        fake.now = refund.due_at
+        refund = work(refund, now=refund.due_at)
+    return refund
+
+
+def differences(fake: FakeStripe, now: Any) -> list[str]:
+    fake.now = now
+    planning.plan(now=now)
+    for day in planning.due(now=now):
+        reconciling.work(day, now=now)
+    return list(StripeDifference.objects.values_list("kind", flat=True))
+
+
+def test_it_is_made_at_stripe_and_booked_and_the_night_agrees(fake: FakeStripe) -> None:
+    invoice = paid(fake)
+    done = work(send_back(invoice, 150))
+    (made,) = there(fake)
+    assert (done.status, done.reference, balance(invoice)) == ("succeeded", made["id"], 50)
+    assert (made["amount"], made["metadata"]["refund"]) == (150, done.pk)
+    assert differences(fake, NOW + DAY) == []
+    fake.things.all("refund").clear()
+    with as_tenant(invoice.tenant_id):
+        PaymentRefund.objects.update(status="canceled")
+    assert differences(fake, NOW + 2 * DAY) == ["refund_not_there"]
+
+
+@pytest.mark.parametrize("ill", ["429", "500", "500_done", "lost", "lock_timeout", "unreachable", "in_use"])
+def test_whatever_befalls_its_call_it_is_one_refund(fake: FakeStripe, ill: str) -> None:
+    invoice = paid(fake)
+    fake.ill = at("refunds", ill, ill)
+    done = until_settled(fake, send_back(invoice, 150))
+    assert (done.status, [each["amount"] for each in there(fake)], balance(invoice)) == (
+        "succeeded",
+        [150],
+        50,
+    )
+
+
+def test_a_day_later_it_is_found_and_not_made_again(fake: FakeStripe) -> None:
+    invoice = paid(fake)
+    fake.ill = at("refunds", "lost")
+    waits = work(send_back(invoice, 150))
+    fake.now = NOW + 3 * DAY
+    assert work(waits, now=NOW + 3 * DAY).status == "succeeded"
+    assert len(there(fake)) == 1
+
+
+def test_more_than_is_left_there_is_declined_and_on_the_balance_again(fake: FakeStripe) -> None:
+    invoice = paid(fake)
+    charge = next(iter(fake.things.all("charge").values()))
+    charge["amount_refunded"] = 100  # in the dashboard, and we have not heard of it
+    done = work(send_back(invoice, 150))
+    assert (done.status, done.code, balance(invoice)) == ("declined", "amount_too_large", 200)
+    assert there(fake) == []
+
+
+@pytest.mark.parametrize(
+    ("word", "status", "left"),
+    [("succeeded", "succeeded", 50), ("failed", "declined", 200), ("canceled", "declined", 200)],
+)
+def test_a_bank_that_takes_its_time_is_looked_at_until_it_has_answered(
+    fake: FakeStripe, word: str, status: str, left: int
+) -> None:
+    invoice = paid(fake)
+    fake.things.refund_as = "pending"
+    waits = work(send_back(invoice, 150))
+    assert (waits.status, "bank has not answered" in waits.trouble) == ("pending", True)
+    (made,) = there(fake)
+    made["status"] = word
+    soon = NOW + timedelta(minutes=1)
+    event = fake.things.tell("refund.updated", made)
+    inbox.receive(*posted(event, SECRETS[0], soon), now=soon)
+    working.work(event["id"], now=soon)
+    assert collecting.due(now=soon) == [("billing.refund", waits.pk, waits.tenant_id)]
+    done = work(waits, now=soon)
+    assert (done.status, balance(invoice), len(there(fake))) == (status, left, 1)
+
+
+def test_what_the_bank_sends_back_after_it_went_is_on_the_balance_again(fake: FakeStripe) -> None:
+    invoice = paid(fake)
+    done = work(send_back(invoice, 150))
+    (made,) = there(fake)
+    made["status"] = "failed"
+    fake.things.get("charge", made["charge"])["amount_refunded"] = 0
+    for _ in range(3):
+        event = fake.things.tell("refund.failed", made)
+        inbox.receive(*posted(event, SECRETS[0], NOW), now=NOW)
+        working.work(event["id"], now=NOW)
+    assert (fresh(done).returned_at, balance(invoice)) == (NOW, 200)
+    assert differences(fake, NOW + DAY) == []
+    assert work(send_back(invoice, 150)).status == "succeeded"
+
+
+def test_a_word_that_is_not_known_is_left_to_a_person(fake: FakeStripe) -> None:
+    invoice = paid(fake)
+    fake.things.refund_as = "teleported"
+    stuck = work(send_back(invoice, 150))
+    assert (stuck.status, stuck.code, "teleported" in stuck.reason) == ("stuck", "unforeseen", True)
+
+
+def test_credentials_that_no_longer_hold_wait_for_a_person(fake: FakeStripe) -> None:
+    invoice = paid(fake)
+    fake.ill = at("get", "unauthorized")
+    stuck = work(send_back(invoice, 150))
+    assert (stuck.status, stuck.code, balance(invoice)) == ("stuck", "bad_credentials", 50)
+
+
+def test_what_was_paid_by_no_card_is_left_to_a_person(fake: FakeStripe) -> None:
+    invoice = paid(fake)
+    next(iter(fake.things.all("payment_intent").values()))["status"] = "canceled"
+    assert work(send_back(invoice, 150)).code == "no_card_payment"
+    assert payment(invoice).status == "succeeded"
