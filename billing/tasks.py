@@ -11,6 +11,7 @@ from billing.services.ledger import catching_up, sealing
 from billing.services.payments import collecting, opening
 from billing.services.post import delivering
 from billing.services.refunds import collecting as sending
+from billing.services.storage import charging
 from billing.services.stripe import cards, inbox, planning, reconciling, saving, working
 from billing.services.topups import by_itself
 from billing.services.topups import collecting as topping
@@ -32,8 +33,9 @@ def rate() -> None:
 
 @answering("billing.close_due")
 def close_due() -> None:
-    """Close every month that is over, and end the grants that had paid for those alone."""
+    """Charge the day of volumes, close every month that is over, and end the grants that had paid for those alone."""
     now = clock.now()
+    charging.charge_daily(now=now)
     closed = closing.close_due(now=now)
     ending.lapse_due(now=now)
     for gap in closed.gaps:

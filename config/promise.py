@@ -49,7 +49,7 @@ def cuts(offers: list[Offering]) -> list[list[list[Span]]]:
     for offer in offers:
         if offer.isolation in {Isolation.DEVICE, Isolation.HARDWARE}:
             shape = catalogue.profile_of(offer)
-            shapes.setdefault(offer.gpu_model_id, {})[shape.name] = shape
+            shapes.setdefault(offer.model, {})[shape.name] = shape
     if not shapes:
         return []
     model = max(shapes, key=lambda name: (len(shapes[name]), name))

@@ -83,6 +83,7 @@ SHAPES = {
     "revoked": Shape("void", "gone"),
     "published": Shape("active", "ok"),
     "retired": Shape("void", "gone"),
+    "metered": Shape("active", "ok"),
     "suspended": Shape("stopped", ""),
     "reserved": Shape("kept", "keep"),
     "warning": Shape("warn", "wait"),

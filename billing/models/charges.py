@@ -9,6 +9,9 @@ from tenants.models.tenants import Tenant, TenantOwned
 ID = 40
 
 
+SLICE_SECONDS, GIB_SECONDS = "slice_seconds", "gib_seconds"  # what is metered: leases, and volumes
+
+
 class BillingRun(models.Model):
     """One run of rating or of a month's close; repeating a label resumes it."""
 
@@ -26,6 +29,7 @@ class RatingMark(TenantOwned):
 
     tenant = models.OneToOneField(Tenant, on_delete=models.PROTECT, primary_key=True, related_name="+")
     xid = models.BigIntegerField()
+    storage_xid = models.BigIntegerField(null=True)  # the same of its volumes' steps
 
     def __str__(self) -> str:
         return f"{self.tenant_id} up to {self.xid}"
@@ -42,12 +46,12 @@ class RatedCharge(models.Model):
     pk = models.CompositePrimaryKey(
         "lease_id", "seq", "price_version_id", "period_id", "meter", "kind", "part", "correction_id"
     )
-    lease_id = models.CharField(max_length=ID)
-    seq = models.PositiveIntegerField()  # the Transition that opened the segment
+    lease_id = models.CharField(max_length=ID)  # or of the volume, where that is what was metered
+    seq = models.PositiveIntegerField()  # the Transition, or VolumeStep, that opened the segment
     price_version_id = models.BigIntegerField()
     period_id = models.BigIntegerField()  # the month its seconds fell into
     billed_period_id = models.BigIntegerField()  # the month whose invoice carries them; later for late news
-    meter = models.CharField(max_length=20, default="slice_seconds")
+    meter = models.CharField(max_length=20, default=SLICE_SECONDS)
     kind = models.CharField(max_length=8, choices=ChargeKind, default=ChargeKind.USAGE, db_default="usage")
     # The list's price holds before a price of the tenant's own and after it again: 0, 1 and so on.
     part = models.PositiveSmallIntegerField(default=0, db_default=0)
@@ -58,7 +62,9 @@ class RatedCharge(models.Model):
     offering_id = models.CharField(max_length=ID)
     s = models.DateTimeField()
     e = models.DateTimeField()
-    unit_seconds = models.BigIntegerField()  # seconds × quantity; of an adjustment, less than nought
+    unit_seconds = (
+        models.BigIntegerField()
+    )  # seconds × quantity, or × GiB; of an adjustment, less than nought
     exact_num = models.DecimalField(max_digits=38, decimal_places=0)  # over 3600·10⁹
     run_id = models.BigIntegerField()
     recorded_at = models.DateTimeField(db_default=Now())

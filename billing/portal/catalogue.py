@@ -85,7 +85,7 @@ def call(request: PageRequest) -> str:
 
 def filters_of(request: PageRequest, everything: list[Item]) -> list[dict[str, Any]]:
     """Return the chips; their choices are what there is."""
-    models = sorted({(i.offering.gpu_model_id, i.model) for i in everything})
+    models = sorted({(i.offering.model, i.model) for i in everything})
     isolations = sorted({(i.offering.isolation, i.offering.isolation) for i in everything})
     regions = sorted({(i.offering.region, i.offering.region) for i in everything})
     known = [("model", "Model", models), ("memory", "Memory", MEMORY), ("isolation", "Isolation", isolations),

@@ -89,7 +89,7 @@ def form(request: PageRequest, asked: QueryDict, *, sent: bool = False) -> HttpR
             wish.errors.setdefault(place, words)
         else:
             refused = words
-    model = model or each.offering.gpu_model_id
+    model = model or each.offering.model
     may_write = may(request, "leases.write")
     shown = [item for item in all_items if model in ("all", item.offering.gpu_model_id)]
     context: dict[str, Any] = {
@@ -219,7 +219,7 @@ def models(items: list[Item], current: str) -> list[dict[str, Any]]:
     """Return one choice per GPU model, with how many shapes of it are sold."""
     known: dict[str, list[Item]] = {}
     for item in items:
-        known.setdefault(item.offering.gpu_model_id, []).append(item)
+        known.setdefault(item.offering.model, []).append(item)
     found = [
         {"value": value, "label": listed[0].model, "current": value == current}
         for value, listed in known.items()

@@ -111,7 +111,7 @@ class Row:
 
     @property
     def model(self) -> str:
-        return self.lease.offering.gpu_model_id.partition("-")[0]
+        return self.lease.offering.model.partition("-")[0]
 
     @property
     def left(self) -> timedelta | None:

@@ -38,7 +38,7 @@ def held(lease: Lease) -> tuple[list[Drawing], int]:
     for seat in seats:
         by_card[seat.gpu_id].append(seat)
     shown = dict(list(by_card.items())[:SHOWN])
-    grid = spec_of(lease.offering.gpu_model_id).grid
+    grid = spec_of(lease.offering.model).grid
     taken = _taken(shown)
     return [_drawing(own, taken[gpu], grid) for gpu, own in shown.items()], len(by_card) - len(shown)
 

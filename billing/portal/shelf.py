@@ -35,7 +35,7 @@ class Sold:
     @property
     def shape(self) -> Shape:
         o = self.offering
-        return o.gpu_model_id, o.profile, o.isolation, o.region
+        return o.model, o.profile, o.isolation, o.region
 
 
 @dataclass(frozen=True)
@@ -50,8 +50,7 @@ class Item:
 
     @property
     def tag(self) -> str:
-        card = self.offering.gpu_model
-        return f"{card.memory_gb} GB a card, {self.grid} memory slices"
+        return f"{spec_of(self.offering.model).memory_gb} GB a card, {self.grid} memory slices"
 
     @property
     def first(self) -> Sold:
@@ -72,7 +71,7 @@ class Item:
 
     @property
     def model(self) -> str:
-        return short_name(self.offering.gpu_model_id)
+        return short_name(self.offering.model)
 
     @property
     def name(self) -> str:
@@ -105,7 +104,7 @@ class Item:
 
 def sold(request: PageRequest) -> list[Sold]:
     """Return every published offering; five queries however many there are."""
-    offerings = list(Offering.objects.published().select_related("gpu_model"))
+    offerings = list(Offering.objects.published())
     price = prices.at(request.now, currency=request.tenant.currency, tenant=request.tenant.pk)
     free = openings.count(offerings, now=request.now)
     return [Sold(o, price.get(o.pk), free[o.pk]) for o in offerings]
@@ -123,7 +122,7 @@ def items(all_sold: Iterable[Sold]) -> list[Item]:
     return sorted(
         found,
         key=lambda i: (
-            -i.offering.gpu_model.memory_gb,
+            -spec_of(i.offering.model).memory_gb,
             -dearest[i.model],
             i.offering.region,
             -i.size,
@@ -138,4 +137,4 @@ def item(terms: dict[str, Sold]) -> Item:
     profile = profile_of(offering)
     # Drawn where its last legal place begins: the glyph tells slices of one size apart.
     place = profile.placements[-1]
-    return Item(terms, grid=spec_of(offering.gpu_model_id).grid, start=place.start, size=place.size)
+    return Item(terms, grid=spec_of(offering.model).grid, start=place.start, size=place.size)

@@ -10,6 +10,7 @@ from django.views.decorators.http import require_http_methods
 
 from billing.portal import calls
 from billing.portal.pages import PageRequest, Scope, may, must, page
+from billing.services.storage import asking
 from broker.domain.states import VolumeState
 from broker.models import Lease, Volume
 from broker.models.volumes import VolumeQuerySet
@@ -39,11 +40,16 @@ def volumes(request: PageRequest) -> HttpResponse:
         except Refused as refusal:
             form |= errors_of(refusal)
     listed = list(there(request.scope)[: SHOWN + 1])
+    cost = asking.so_far([each.pk for each in listed if each.used_at], now=request.now)
+    for each in listed:
+        each.cost = cost.get(each.pk)  # type: ignore[attr-defined]
     shown = {
         "volumes": listed[:SHOWN],
         "more": len(listed) > SHOWN,
         "gib": sum(each.size_gib for each in listed),
         "room": room(request),
+        "prices": asking.per_month(request.tenant, now=request.now),
+        "currency": request.tenant.currency,
         "form": form,
         "key": ("again" not in form and request.POST.get("key")) or ids.secret(),
         "project": request.project,

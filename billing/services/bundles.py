@@ -30,20 +30,17 @@ from billing.models import (
     PriceVersion,
     Quote,
 )
+from billing.models.charges import GIB_SECONDS
 from billing.services.corrections import reading
 from billing.services.month_charges import facts, reckoning
 from billing.services.statements import statement
+from billing.services.storage.sale import sold_since
 from tenants.services.refusals import Refused
 from tenants.services.walls import as_tenant
 
 FORMAT = "gpubroker-invoice"
-UNTAXED, TAXED, TERMS, MONTHLY, CORRECTED = (
-    1,
-    2,
-    3,
-    4,
-    5,
-)  # the oldest that can say it: what is final has the same bytes for ever
+# The oldest that can say it: what is final has the same bytes for ever.
+UNTAXED, TAXED, TERMS, MONTHLY, CORRECTED, VOLUMES = range(1, 7)
 AT_ONCE = 1000  # leases in one statement
 TRIES = 3
 
@@ -71,6 +68,7 @@ class Bundle:
     monthly: dict[str, list[dict[str, Any]]] | None
     corrected: list[dict[str, Any]]  # what corrections changed of it while its month was open
     leases: list[tuple[str, int]]  # by id, each with the last of its stretches that is charged here
+    volumes: list[tuple[str, int]]  # the same; where there are none, nothing is said of any
     late: dict[str, list[Part]]
 
     def __iter__(self) -> Iterator[bytes]:
@@ -94,15 +92,22 @@ class Bundle:
     def _body(self) -> Iterator[str]:
         told = TERMS if self.terms else UNTAXED if self.taxes is None else TAXED
         version = told if self.monthly is None else CORRECTED if self.corrected else MONTHLY
+        version = VOLUMES if self.volumes else version
         yield f'{{"format":"{FORMAT}","version":{version},\n"invoice":{_json(self.head)},\n'
         sections = [("months", self.months), ("prices", self.prices), ("lines", self.lines)]
         if self.taxes is not None:
             sections.append(("taxes", self.taxes))
         sections += (self.monthly or {}).items()
-        if self.corrected:
+        if self.corrected or self.volumes:
             sections.append(("corrected", self.corrected))
         for name, rows in sections:
             yield f'"{name}":[{",".join(f"{chr(10)}{_json(row)}" for row in rows)}],\n'
+        if self.volumes:
+            yield '"volumes":['
+            for at in range(0, len(self.volumes), AT_ONCE):
+                kept = self._histories(self.volumes[at : at + AT_ONCE])
+                yield ("," if at else "") + ",".join(f"\n{_json(history)}" for history in kept)
+            yield "],\n"
         yield '"leases":['
         for at in range(0, len(self.leases), AT_ONCE):
             lives = self._lives(self.leases[at : at + AT_ONCE])
@@ -127,6 +132,23 @@ class Bundle:
                 "steps": steps[lease],
             }
             for lease, _ in some
+        ]
+
+    def _histories(self, some: list[tuple[str, int]]) -> list[dict[str, Any]]:
+        asked: dict[str, Any] = {"volumes": [pk for pk, _ in some], "lasts": [last for _, last in some]}
+        with as_tenant(self.tenant_id), connection.cursor() as cursor:
+            cursor.execute(statement("bundle_volumes"), asked)
+            rows = cursor.fetchall()
+            since = sold_since()
+        steps = {volume: [_gib(row) for row in life] for volume, life in groupby(rows, itemgetter(0))}
+        return [
+            {
+                "id": volume,
+                "sold_since": _moment(since) if since else None,
+                "late": self.late.get(volume, []),
+                "steps": steps[volume],
+            }
+            for volume, _ in some
         ]
 
 
@@ -154,25 +176,27 @@ def bundle(invoice: Invoice) -> Bundle:
 
 @dataclass(slots=True)
 class Charged:
-    """What charges come to: each lease's last stretch among them, and the sums of every line."""
+    """What charges come to: each lease's or volume's last stretch among them, and the sums of every line."""
 
     last: dict[str, int]
     sums: dict[Key, tuple[int, int, int]]  # leases, unit-seconds, exact amount
     promised: set[int] = field(default_factory=set)  # price versions that quotes of these leases are of
+    volumes: set[str] = field(default_factory=set)  # which of `last` are no leases
 
 
 def charged_on(invoice: Invoice) -> Charged:
     """Read it in one statement, so that it is of one moment."""
-    last, promised = dict[str, int](), set[int]()
+    last, promised, volumes = dict[str, int](), set[int](), set[str]()
     sums: defaultdict[Key, tuple[int, int, int]] = defaultdict(lambda: (0, 0, 0))
     with connection.cursor() as cursor:
         cursor.execute(statement("bundle_leases"), {"period": invoice.period_id})
-        for lease, seq, project, offering, price, unit_seconds, exact_num, kept in cursor.fetchall():
+        for lease, seq, project, offering, price, unit_seconds, exact_num, meter, kept in cursor.fetchall():
+            volumes |= {lease} if meter == GIB_SECONDS else set()
             last[lease] = max(last.get(lease, 0), seq)
             leases, seconds, exact = sums[project, offering, price]
             sums[project, offering, price] = leases + 1, seconds + unit_seconds, exact + int(exact_num)
             promised |= {kept} if kept else set()
-    return Charged(last, dict(sums), promised)
+    return Charged(last, dict(sums), promised, volumes)
 
 
 def _settled(
@@ -207,6 +231,7 @@ def _gathered(
     end = max(month.span.upper for month in months)
     priced = {line.price_version_id for line in lines} | charged.promised
     versions = list(PriceVersion.objects.filter(pk__in=priced).order_by("pk"))
+    more = more or bool(charged.volumes)
     terms = more or any(version.tenant_id or version.free_start_s for version in versions)
     nano = {version.pk: version.nano_per_hour for version in versions if terms}
     taxed = bool(invoice.treatment) or terms
@@ -238,7 +263,8 @@ def _gathered(
         terms=terms,
         monthly=facts.monthly(invoice, lines, carried) if more else None,
         corrected=corrected,
-        leases=sorted(charged.last.items()),
+        leases=sorted(one for one in charged.last.items() if one[0] not in charged.volumes),
+        volumes=sorted(one for one in charged.last.items() if one[0] in charged.volumes),
         late={
             lease: [{"seq": seq, "month": labels[period]} for seq, period in sorted(parts)]
             for lease, parts in late.items()
@@ -356,6 +382,11 @@ def _step(row: tuple[Any, ...], *, terms: bool) -> dict[str, Any]:
         "quantity": quantity,
         **({"taken": taken} if terms else {}),
     }
+
+
+def _gib(row: tuple[Any, ...]) -> dict[str, Any]:
+    _, seq, at, gib, offering, project = row
+    return {"seq": seq, "at": _moment(at), "gib": gib, "offering": offering, "project": project}
 
 
 def _moment(at: datetime) -> str:

@@ -16,6 +16,7 @@ from billing.services.ledger import books, posting
 from billing.services.post import queue
 from billing.services.rating import Gap, PriceGap
 from billing.services.statements import statement
+from billing.services.storage import charging
 from billing.services.tax import rates, standings
 from billing.services.tax.rates import TaxGap
 from billing.services.wallets import covering, money
@@ -117,8 +118,7 @@ def _count(tenant_id: str, label: str, now: datetime) -> None:
             return
         tenant = Tenant.objects.get(pk=tenant_id)
         month = BillingPeriod.objects.get(tenant=tenant, label=label)
-        _tick(tenant, month.span.upper)
-        rating.rate_tenant(tenant, now=now)
+        _meter(tenant, month.span.upper, now)
     with as_tenant(tenant_id):
         before_closing.settle(tenant, month, now=now)
 
@@ -133,8 +133,7 @@ def _check_over(month: BillingPeriod, now: datetime) -> None:
 
 
 def _close(tenant: Tenant, month: BillingPeriod, now: datetime) -> None:
-    _tick(tenant, month.span.upper)
-    rating.rate_tenant(tenant, now=now)
+    _meter(tenant, month.span.upper, now)
     periods.ensure(tenant, since=month.span.lower, until=now)  # whatever comes late must find an open month
     drafts.refresh(tenant, now=now, closes=month)
     invoice = (
@@ -148,6 +147,14 @@ def _close(tenant: Tenant, month: BillingPeriod, now: datetime) -> None:
     month.save(update_fields=["status", "closed_at"])
     if invoice:
         posting.finalized([invoice.pk], now=now)
+
+
+def _meter(tenant: Tenant, border: datetime, now: datetime) -> None:
+    """Charge everything up to the border: leases and volumes."""
+    _tick(tenant, border)
+    rating.rate_tenant(tenant, now=now)
+    charging.cut(tenant, at=border)
+    charging.rate_tenant(tenant, now=now)
 
 
 def _tick(tenant: Tenant, border: datetime) -> None:

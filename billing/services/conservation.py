@@ -16,6 +16,7 @@ from django.db import connection
 
 from billing.domain.money import EXACT_PER_UNIT, EXPONENTS, fixed_point, half_up
 from billing.services.statements import statement
+from billing.services.storage.sale import sold_since
 from broker.domain.geometry import CardState
 from broker.domain.packing import fragmented_units
 from broker.domain.profiles import Profile
@@ -56,6 +57,7 @@ class Kept:
     lines_minus_charges: int = 0  # exact, over 3600·10⁹
     misrounded_lines: int = 0
     wrong_totals: int = 0
+    stored_minus_charged: int = 0  # GiB-seconds of volumes
 
     def cards(self, kind: str) -> Fraction:
         """Return the card-seconds of a kind, over all models."""
@@ -73,6 +75,7 @@ class Kept:
             "lines_minus_charges": self.lines_minus_charges,
             "misrounded_lines": self.misrounded_lines,
             "wrong_invoice_totals": self.wrong_totals,
+            "stored_minus_charged_seconds": self.stored_minus_charged,
         }
 
 
@@ -95,7 +98,9 @@ def over(*, first: datetime, last: datetime) -> Kept:
             models[model].sold, models[model].reserved = sold, reserved
         charged, unplaced, active = _rows("conserve_charges", {})[0]
         lines, misrounded, totals = _rows("conserve_lines", _scales())[0]
-    return Kept(models, active, charged, unplaced, int(lines), misrounded, totals)
+        since = sold_since()
+        stored = _rows("conserve_storage", {"sold_since": since})[0][0] if since else 0
+    return Kept(models, active, charged, unplaced, int(lines), misrounded, totals, stored)
 
 
 def _free(model: str, held: Iterable[str], offered: tuple[Profile, ...]) -> tuple[int, int]:
@@ -116,8 +121,8 @@ def _free(model: str, held: Iterable[str], offered: tuple[Profile, ...]) -> tupl
 def _offered() -> dict[str, tuple[Profile, ...]]:
     """Return what is sold of each model, in whatever region and on whatever terms."""
     shapes: defaultdict[str, dict[tuple[str, str], Profile]] = defaultdict(dict)
-    for offering in Offering.objects.exclude(state=OfferingState.DRAFT):
-        shapes[offering.gpu_model_id].setdefault((offering.isolation, offering.profile), profile_of(offering))
+    for offering in Offering.objects.exclude(state__in=(OfferingState.DRAFT, OfferingState.METERED)):
+        shapes[offering.model].setdefault((offering.isolation, offering.profile), profile_of(offering))
     found = {model: tuple(by_name[name] for name in sorted(by_name)) for model, by_name in shapes.items()}
     return defaultdict(tuple, found)
 

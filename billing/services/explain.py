@@ -20,9 +20,10 @@ from billing.services.corrections import reading
 from billing.services.month_charges import reckoning
 from billing.services.prices import Price, priced
 from billing.services.recount import Step, period
+from billing.services.storage.sale import sold_since
 from broker.domain.lifecycle import BILLABLE
 from broker.domain.states import LeaseState
-from broker.models import Lease, Offering
+from broker.models import Lease, Offering, Volume
 
 FREE = {
     LeaseState.REQUESTED: "not charged: it was only asked for",
@@ -138,18 +139,20 @@ def explain(line: InvoiceLine, *, most: int | None = None) -> Explained:
     leases = sorted({charge.lease_id for charge in charges})
     of_line = {charge.period_id for charge in charges}
     quotes = recount.quotes(leases)
-    months, steps = recount.months(invoice.tenant_id), recount.ledger(leases)
+    offering = Offering.objects.get(pk=line.offering_id)
+    months, steps = recount.months(invoice.tenant_id), _steps(offering, leases)
     counted = recount.recount(line, steps=steps, months=months, of_line=of_line, quotes=quotes)
     parts = reading.on_line(line)
     carried += sum(reading.recounted(part) for part in parts)
     exact = carried + sum(charge.exact_num for found in counted.values() for charge in found)
     shown = leases[:most]
-    names = dict(Lease.objects.filter(pk__in=shown).values_list("pk", "name"))
+    kept = Volume if offering.is_storage else Lease
+    names = dict(kept.objects.filter(pk__in=shown).values_list("pk", "name"))
     spans = [months[key] for key in sorted(of_line)]
     return Explained(
         line=line,
         invoice=invoice,
-        offering=Offering.objects.get(pk=line.offering_id),
+        offering=offering,
         price=priced(version),
         leases=tuple(
             replace(
@@ -177,6 +180,12 @@ def _corrected(part: CorrectionPart) -> Corrected:
     return Corrected(
         correction.pk, f"corrected, {when}: {correction.reason}", int(part.exact_num), part.unit_seconds
     )
+
+
+def _steps(offering: Offering, keys: list[str]) -> recount.Steps:
+    """Return what leases, or volumes, did and when."""
+    since = sold_since() if offering.is_storage else None
+    return recount.ledger(keys) if since is None else recount.histories(keys, sold_since=since)
 
 
 def _charges(line: InvoiceLine) -> list[Charged]:

@@ -125,7 +125,7 @@ def _prices(end: datetime, now: datetime) -> Item:
     missing = [gap for gap in gaps.unpriced(now=now) if gap.since < end]
     return Item(
         "Everything has a price",
-        "No second that was used lacks one; where one does, nothing of its tenant is charged.",
+        "No second that was used or stored lacks one; where one does, nothing of its tenant is charged.",
         State.BAD if missing else State.DONE,
         _count(len(missing), "stretch is", "stretches are") + " without a price",
         tuple(f"{gap.lease} of {gap.tenant_name}, {gap.label}" for gap in missing[:SHOWN]),

@@ -16,6 +16,7 @@ from billing.domain.pricing import beside
 from billing.models import BillingPeriod, PriceVersion, Quote, RateCard, RatedCharge
 from billing.models.prices import PriceModel
 from billing.services import turns
+from billing.services.storage import sale
 from broker.domain.states import PriceClass
 from broker.models import Lease, Offering
 from tenants.services import audit
@@ -98,6 +99,8 @@ def publish(
     versions = PriceVersion.objects.filter(rate_card=card, offering=offering, currency=currency)
     running = versions.filter(valid__contains=since).first()
     following = versions.filter(valid__startswith__gt=since).order_by("valid").first()
+    if offering.is_storage:
+        _check_storage(since)
     if running:
         if since < now or running.valid.lower == since or charged(running, beyond=since):
             raise PriceFixed(
@@ -132,6 +135,16 @@ def publish(
         **({"model": version.model} if tiers else {}),
     )
     return version
+
+
+def _check_storage(since: datetime) -> None:
+    """Refuse to charge volumes for what they lived before storage was sold at all."""
+    first = sale.sold_since()
+    if (first is None and sale.was_counted(since)) or (first is not None and since < first):
+        raise PriceFixed(
+            "What volumes were before storage had a price is charged to nobody.",
+            fix=f"Choose {'a moment from now on' if first is None else first.isoformat()} or later.",
+        )
 
 
 def free_start_of(offering: Offering) -> int:

@@ -114,7 +114,7 @@ def rate(*, now: datetime, whole: bool = False) -> Outcome:
         news = _news(whole=whole)
     if not news:
         return Outcome()
-    run, card, outcome = _run(now), prices.list_card().pk, Outcome()
+    run, card, outcome = run_at(now), prices.list_card().pk, Outcome()
     for batch in _batches(news):
         outcome += _charge_each(batch, run=run, card=card, whole=whole)
     return outcome
@@ -134,7 +134,7 @@ def rate_tenant(tenant: Tenant, *, now: datetime) -> Outcome:
         _tile(news)
         card = prices.list_card().pk
         try:
-            return _charge(news, run=_run(now), card=card, whole=False)
+            return _charge(news, run=run_at(now), card=card, whole=False)
         except Uncovered:
             raise PriceGap(_gaps(news, whole=False)) from None
 
@@ -221,7 +221,8 @@ def _gaps(news: list[News], *, whole: bool) -> tuple[Gap, ...]:
         return tuple(Gap(*row) for row in cursor.fetchall())
 
 
-def _run(now: datetime) -> int:
+def run_at(now: datetime) -> int:
+    """Return the run of a moment, which charges name; made when it is first asked for."""
     started = {"started_at": now, "finished_at": now, "tzdata_version": periods.edition()}
     return BillingRun.objects.get_or_create(label=f"rate {now.isoformat()}", defaults=started)[0].pk
 

@@ -10,7 +10,7 @@ from billing.domain.periods import Period
 from billing.models import BillingPeriod, InvoiceLine, PriceVersion, Quote, RatedCharge
 from billing.models.charges import ChargeKind
 from broker.domain.states import EndReason, LeaseState, PriceClass
-from broker.models import Transition
+from broker.models import Transition, VolumeStep
 
 
 class Step(NamedTuple):
@@ -41,6 +41,17 @@ def ledger(leases: Iterable[str]) -> Steps:
     rows = Transition.objects.filter(lease_id__in=leases).order_by("lease_id", "seq")
     for row in rows.values_list(*Step._fields):
         steps[row[0]].append(Step(*row))
+    return steps
+
+
+def histories(volumes: Iterable[str], *, sold_since: datetime) -> Steps:
+    """Return the life of each of these volumes since storage is sold, as a lease's that is active for its GiB."""
+    steps: Steps = defaultdict(list)
+    for row in VolumeStep.objects.filter(volume_id__in=list(volumes)).order_by("volume_id", "seq"):
+        state = LeaseState.ACTIVE if row.size_gib else LeaseState.RELEASED
+        at, none = max(row.at, sold_since), EndReason.NONE.value
+        told = Step(row.volume_id, row.seq, at, state, row.cause, row.offering_id, row.size_gib, none)
+        steps[row.volume_id].append(told)
     return steps
 
 

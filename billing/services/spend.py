@@ -1,7 +1,8 @@
 """What was spent, and what is being spent, to this very second. Runs behind a tenant's wall.
 
 Everything is the sum of seconds × quantity × price: charges where rating has been, the same reckoning where it
-has not yet. Amounts are exact integers over 3600·10⁹; only who shows them rounds.
+has not yet. Amounts are exact integers over 3600·10⁹; only who shows them rounds. Seconds are those of slices; what
+volumes cost is in the amounts, and their GiB-seconds are not among the seconds.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,8 +19,12 @@ from billing.services.statements import statement
 from tenants.models import Tenant
 
 # By what usage can be told, and where that stands. Who asked and tags stand on the lease, and are its tenant's own.
-ON_LEASE = "coalesce((SELECT {} FROM broker_lease l WHERE l.id = m.lease_id), '')"
-CUTS = {"user": ON_LEASE.format("l.requested_by"), "tag": ON_LEASE.format("l.tags ->> %(tag)s")}
+ON_LEASE = "coalesce((SELECT {} FROM broker_lease l WHERE l.id = m.lease_id), {})"
+ON_VOLUME = "(SELECT v.requested_by FROM broker_volume v WHERE v.id = m.lease_id), ''"
+CUTS = {
+    "user": ON_LEASE.format("l.requested_by", ON_VOLUME),
+    "tag": ON_LEASE.format("l.tags ->> %(tag)s", "''"),
+}
 GROUPS = {"offering": "m.offering_id", "project": "m.project_id", "lease": "m.lease_id", **CUTS}
 BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 SECONDS = "extract(epoch FROM e - s)::bigint"
@@ -36,7 +41,8 @@ SELECT m.lease_id, t.currency, sum({SECONDS} * sign(quantity))::bigint, sum({SEC
 """
 # Days come as their borders in the tenant's zone, so that a day of 23 or 25 hours is one day.
 BY_DAY = """
-SELECT d.number, {key}, sum(extract(epoch FROM least(m.e, d.e) - greatest(m.s, d.s))::bigint * m.quantity)::bigint,
+SELECT d.number, {key}, coalesce(sum(extract(epoch FROM least(m.e, d.e) - greatest(m.s, d.s))::bigint * m.quantity)
+                FILTER (WHERE m.meter = 'slice_seconds'), 0)::bigint,
        sum(extract(epoch FROM least(m.e, d.e) - greatest(m.s, d.s))::bigint * m.quantity * m.nano)::numeric(38)
   FROM mine m
   JOIN unnest(%(begins)s::timestamptz[], %(ends)s::timestamptz[]) WITH ORDINALITY AS d(s, e, number)
@@ -45,7 +51,8 @@ SELECT d.number, {key}, sum(extract(epoch FROM least(m.e, d.e) - greatest(m.s, d
 """
 LINES = """
 SELECT d.number, m.project_id, m.offering_id, m.version, {cut},
-       sum(extract(epoch FROM least(m.e, d.e) - greatest(m.s, d.s))::bigint * m.quantity)::bigint,
+       coalesce(sum(extract(epoch FROM least(m.e, d.e) - greatest(m.s, d.s))::bigint * m.quantity)
+                FILTER (WHERE m.meter = 'slice_seconds'), 0)::bigint,
        sum(extract(epoch FROM least(m.e, d.e) - greatest(m.s, d.s))::bigint * m.quantity * m.nano)::numeric(38)
   FROM mine m
   JOIN unnest(%(begins)s::timestamptz[], %(ends)s::timestamptz[]) WITH ORDINALITY AS d(s, e, number)

@@ -8,7 +8,8 @@ WITH active AS (
    WHERE begun.after = 'active'
    GROUP BY begun.lease_id
 ), charged AS (
-  SELECT lease_id, sum(unit_seconds) AS seconds FROM billing_ratedcharge WHERE kind = 'usage' GROUP BY lease_id
+  SELECT lease_id, sum(unit_seconds) AS seconds FROM billing_ratedcharge
+   WHERE kind = 'usage' AND meter = 'slice_seconds' GROUP BY lease_id
 ), placed AS (
   SELECT begun.lease_id,
          sum(extract(epoch FROM least(ended.at, date_trunc('second', least(a.leaving_since, a.released_at)))

@@ -13,6 +13,8 @@ The rules, which are all that it takes for granted:
   price, costs nothing at that price since that start; unless a part of that was charged on an invoice before.
 * A lease that cites a quote keeps the price it was promised there, for the offering it was promised for and for its
   whole life, whatever is valid later. A quote is for one lease, which is asked for before it ends.
+* A volume is charged like a lease of as many units as it has GiB: from its first step on, until one that leaves it
+  none, and for nothing before storage was first sold (`sold_since`).
 * A line is everything that one project used of one offering at one price; it is exact until it is rounded, once, to
   the smallest coin, halves up. The total is the sum of the lines, and of the tax on them where there is any.
 * A price in tiers (`graduated`) is of all that its tenant uses of the offering in the month, unit-seconds in the order
@@ -48,7 +50,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 FORMAT = "gpubroker-invoice"
 # Without a word about tax; with it; with whose a price is; and with what the month carries beside its seconds.
-UNTAXED, TAXED, TERMS, MONTHLY, CORRECTED = 1, 2, 3, 4, 5
+UNTAXED, TAXED, TERMS, MONTHLY, CORRECTED, VOLUMES = 1, 2, 3, 4, 5, 6
 EQUAL, DIFFERS, UNREADABLE = 0, 1, 2
 SEAL = b'"sha256":'
 STATES = frozenset(
@@ -64,7 +66,7 @@ STATES = frozenset(
         "failed",
     )
 )
-CHARGED = "active"
+CHARGED, OVER = "active", "released"
 MODELS = frozenset(("flat", "graduated", "volume", "package"))
 MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z", re.ASCII)
 SECOND, HOUR, NANO, WHOLE = timedelta(seconds=1), 3600, 10**9, 10_000
@@ -254,6 +256,44 @@ class Corrected:
 
 
 @dataclass(frozen=True)
+class Size:
+    """From when on a volume has so many GiB; none: it is over."""
+
+    seq: int
+    at: datetime
+    gib: int
+    offering: str
+    project: str
+
+
+@dataclass(frozen=True)
+class Volume:
+    """The history of a volume, as far as this invoice goes."""
+
+    id: str
+    sold_since: datetime | None
+    late: tuple[Part, ...]
+    steps: tuple[Size, ...]
+
+    @property
+    def life(self) -> Lease:
+        """The lease that is charged in the same way."""
+        since = self.sold_since
+        steps = (
+            Step(
+                size.seq,
+                max(size.at, since) if since else size.at,
+                CHARGED if size.gib else OVER,
+                size.offering,
+                size.project,
+                max(size.gib, 1),
+            )
+            for size in self.steps
+        )
+        return Lease(self.id, None, self.late, tuple(steps))
+
+
+@dataclass(frozen=True)
 class Bundle:
     """Everything that an invoice is made of."""
 
@@ -267,6 +307,7 @@ class Bundle:
     carried: tuple[Carried, ...]
     corrected: tuple[Corrected, ...]
     leases: tuple[Lease, ...]
+    volumes: tuple[Volume, ...]
     sealed: bool  # its bytes are those that were written
 
 
@@ -285,10 +326,10 @@ def read(raw: bytes) -> Bundle:
     if (
         not isinstance(version, int)
         or isinstance(version, bool)
-        or version not in range(UNTAXED, CORRECTED + 1)
+        or version not in range(UNTAXED, VOLUMES + 1)
     ):
         raise Unreadable(
-            f"it is of version {version!a}, and this program knows {UNTAXED} to {CORRECTED}: get a newer one"
+            f"it is of version {version!a}, and this program knows {UNTAXED} to {VOLUMES}: get a newer one"
         )
     invoice, line = (_untaxed_invoice, _untaxed_line) if version == UNTAXED else (_invoice, _line)
     price, lease = (_price, _lease) if version >= TERMS else (_listed_price, _untold_lease)
@@ -299,13 +340,14 @@ def read(raw: bytes) -> Bundle:
              "lines": _list(line), "leases": _list(lease), "sha256": _text}  # fmt: skip
     taxes = {"taxes": _list(_tax)} if version != UNTAXED else {}
     more = (MONTH if version >= MONTHLY else {}) | (MENDED if version >= CORRECTED else {})
-    parts = _shaped(found, whole | taxes | more, "the bundle")
+    volumes = {"volumes": _list(_volume)} if version >= VOLUMES else {}
+    parts = _shaped(found, whole | taxes | more | volumes, "the bundle")
     sealed, _, digest = raw.rpartition(SEAL)
     mine = hashlib.sha256(sealed).hexdigest()
     names = ("invoice", "months", "prices", "lines", "leases")
     return Bundle(
         **{name: parts[name] for name in names},
-        **{name: parts.get(name, ()) for name in ("taxes", *MONTH, *MENDED)},
+        **{name: parts.get(name, ()) for name in ("taxes", *MONTH, *MENDED, "volumes")},
         sealed=digest == b'"%s"}\n' % mine.encode(),
     )
 
@@ -458,6 +500,8 @@ _step = _made(Step, seq=_count, at=_moment, state=_state, offering=_text, projec
 _told_step = _made(Step, seq=_count, at=_moment, state=_state, offering=_text, project=_text, quantity=_count,
                    taken=_whether)  # fmt: skip
 _part = _made(Part, seq=_count, month=_text)
+_size = _made(Size, seq=_count, at=_moment, gib=_count, offering=_text, project=_text)
+_volume = _made(Volume, id=_text, sold_since=_or_none(_moment), late=_list(_part), steps=_list(_size))
 _promise = _made(Promise, quote=_text, price=_count, offering=_text, nano_per_hour=_digits, quantity=_count,
                  max_duration_s=_count, cap=_count, made=_moment, expires=_moment, cited=_moment)  # fmt: skip
 LEASE = {"id": _text, "promised": _or_none(_promise), "late": _list(_part)}
@@ -541,6 +585,13 @@ def check(raw: bytes) -> Report:
         _live(report, lease)
     for part in report.bundle.corrected:
         _correct(report, part)
+    for volume in report.bundle.volumes:
+        if volume.id in seen:
+            report.differences.append(f"{volume.id}: it is there twice")
+        seen.add(volume.id)
+        if any(size.gib < 0 for size in volume.steps):
+            report.differences.append(f"{volume.id}: it is of less than no GiB")
+        _live(report, volume.life)
     _carry(report)
     _compare(report)
     return report
@@ -966,6 +1017,8 @@ def told(report: Report) -> Iterator[str]:
     known = f"invoice {invoice.number}" if invoice.number else f"the draft invoice {invoice.id}"
     yield f"{known} of {invoice.tenant}, {invoice.month}"
     yield f"  leases       {_grouped(len(bundle.leases))}, with {_grouped(report.transitions)} transitions"
+    if bundle.volumes:
+        yield f"  volumes      {_grouped(len(bundle.volumes))}, by the GiB"
     yield f"  stretches    {_grouped(report.stretches)} in which they were active"
     yield f"  seconds      {_grouped(report.unit_seconds)}, each counted once for every unit"
     yield f"  lines        {_grouped(len(report.sums))} recomputed, {_grouped(len(bundle.lines))} on the invoice"

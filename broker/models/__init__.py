@@ -17,7 +17,7 @@ from broker.models.offerings import Offering, OfferingState
 from broker.models.orphans import Installation, Orphan, our_mark
 from broker.models.simulated import SimulatedNode, SimulatedPod, SimulatedVolume
 from broker.models.transitions import Transition
-from broker.models.volumes import Volume
+from broker.models.volumes import Volume, VolumeStep
 
 __all__ = [
     "Allocation",
@@ -49,5 +49,6 @@ __all__ = [
     "StaleLease",
     "Transition",
     "Volume",
+    "VolumeStep",
     "our_mark",
 ]

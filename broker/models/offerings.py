@@ -12,16 +12,21 @@ class OfferingState(models.TextChoices):
     DRAFT = "draft"
     PUBLISHED = "published"
     RETIRED = "retired"  # no new leases; running ones go on
+    METERED = "metered"  # never leased: storage, by which volumes are counted
 
 
 class OfferingQuerySet(models.QuerySet["Offering"]):
     def published(self) -> "OfferingQuerySet":
         return self.filter(state=OfferingState.PUBLISHED)
 
+    def storage(self) -> "OfferingQuerySet":
+        """What volumes are counted by, one for each region."""
+        return self.filter(state=OfferingState.METERED)
+
 
 class Offering(models.Model):
     id = models.CharField(primary_key=True, max_length=ID_LENGTH, default=offering_id)
-    gpu_model = models.ForeignKey(GpuModel, on_delete=models.PROTECT)
+    gpu_model = models.ForeignKey(GpuModel, on_delete=models.PROTECT, null=True)  # None: storage, of no card
     profile = models.CharField(max_length=30)  # a profile's name; "card" is the whole card
     isolation = models.CharField(max_length=10)
     price_class = models.CharField(max_length=10)
@@ -47,7 +52,26 @@ class Offering(models.Model):
                 condition=Q(price_class__in=[p.value for p in PriceClass]), name="offering_class_known"
             ),
             models.CheckConstraint(condition=Q(state__in=OfferingState.values), name="offering_state_known"),
+            models.CheckConstraint(
+                condition=Q(gpu_model__isnull=True, state="metered")
+                | Q(Q(gpu_model__isnull=False), ~Q(state="metered")),
+                name="offering_of_cards_or_storage",
+            ),
+            models.UniqueConstraint(
+                fields=["region"], condition=Q(state="metered"), name="storage_once_a_region"
+            ),
         ]
 
     def __str__(self) -> str:
         return self.label
+
+    @property
+    def is_storage(self) -> bool:
+        return self.gpu_model_id is None
+
+    @property
+    def model(self) -> str:
+        """The model of its cards. Whoever deals in leases may rely on it: storage is never leased."""
+        if self.gpu_model_id is None:
+            raise ValueError(f"{self.label} is storage, and no part of a card")
+        return self.gpu_model_id

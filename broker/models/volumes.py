@@ -2,6 +2,7 @@
 
 from django.db import models
 from django.db.models import Q
+from django.db.models.functions import Now
 
 from broker.domain.states import VolumeState
 from broker.models.inventory import Cluster
@@ -59,3 +60,33 @@ class Volume(TenantOwned):
 
     def __str__(self) -> str:
         return self.name
+
+
+class VolumeStep(models.Model):
+    """The chain that storage is metered by: append-only, each step bound to the one before (migration 0029).
+
+    Between two steps a volume had `prev_gib`; with `size_gib` 0 it is over. `at` is whole seconds. It begins when
+    there may be something on the volume, and ends when somebody deletes it.
+    """
+
+    pk = models.CompositePrimaryKey("volume_id", "seq")
+    volume_id = models.CharField(max_length=ID_LENGTH)
+    seq = models.PositiveIntegerField()
+    tenant_id = models.CharField(max_length=ID_LENGTH)
+    project_id = models.CharField(max_length=ID_LENGTH)
+    offering_id = models.CharField(max_length=ID_LENGTH)  # storage of the region that it lies in
+    at = models.DateTimeField()
+    prev_seq = models.PositiveIntegerField(null=True)
+    prev_at = models.DateTimeField(null=True)
+    prev_gib = models.PositiveIntegerField(null=True)
+    size_gib = models.PositiveIntegerField()
+    cause = models.CharField(max_length=200)  # one plain sentence for people
+    # Written by the database: the moment of writing, and by which transaction.
+    recorded_at = models.DateTimeField(db_default=Now())
+    xid = models.BigIntegerField(db_default=0)
+
+    class Meta:
+        indexes = [models.Index(fields=["tenant_id", "xid"], name="volume_step_news")]
+
+    def __str__(self) -> str:
+        return f"{self.volume_id}#{self.seq} {self.size_gib} GiB"

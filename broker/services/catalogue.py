@@ -48,7 +48,7 @@ def shape(model: str, profile: str, isolation: str) -> Profile:
 
 def profile_of(offering: Offering) -> Profile:
     """Return the shape an offering sells."""
-    return shape(offering.gpu_model_id, offering.profile, offering.isolation)
+    return shape(offering.model, offering.profile, offering.isolation)
 
 
 def load_gpu_models() -> int:

@@ -16,6 +16,7 @@ NEXT = {
     OfferingState.DRAFT: {OfferingState.PUBLISHED, OfferingState.RETIRED},
     OfferingState.PUBLISHED: {OfferingState.RETIRED},
     OfferingState.RETIRED: {OfferingState.PUBLISHED},
+    OfferingState.METERED: set(),
 }
 
 

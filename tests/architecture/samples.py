@@ -31,6 +31,13 @@ def a_lease(tenant_id: str, number: int) -> str:
     return str(lease.pk)
 
 
+def a_volume(tenant_id: str, number: int) -> str:
+    """Keep a volume, for a step of it."""
+    volume = sample(apps.get_model("broker.Volume"), tenant_id, number=number)
+    volume.save(force_insert=True)
+    return str(volume.pk)
+
+
 def a_final_invoice(tenant_id: str, number: int) -> str:
     """Keep an invoice that one of a currency called x is due on, for a payment of it."""
     invoice = sample(apps.get_model("billing.Invoice"), tenant_id, number=number)
@@ -217,6 +224,13 @@ PARTICULAR: dict[str, dict[str, Any]] = {
         "prev_seq": None,
         "prev_at": None,
         "after": "requested",
+    },
+    "broker.VolumeStep": {
+        "volume_id": a_volume,
+        "seq": 0,
+        "prev_seq": None,
+        "prev_at": None,
+        "prev_gib": None,
     },
     "billing.KeptPaper": {"invoice_id": an_issued_invoice, "credit_note_id": None},
     "billing.TopUp": {"due_at": AT},

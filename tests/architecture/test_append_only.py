@@ -10,6 +10,7 @@ from tests.database import OwnDatabase
 TABLES = {
     "tenants_auditevent": "who did what",
     "broker_transition": "the lives of leases, by which is charged",
+    "broker_volumestep": "the lives of volumes, by which is charged",
     "billing_ratedcharge": "what was charged",
     "billing_monthcharge": "what months came to beside their seconds",
     "broker_inventorychange": "since when a card or node was out of service, and who said so",

@@ -15,6 +15,7 @@ RANDOM = {
     "prefix": "a token's public prefix is random",
     "digest": "the hash of a random secret",
     "lease_id": "a random id; the key of what hangs on one lease",
+    "volume_id": "a random id; the key of a volume's steps",
     "charge_id": "a random id",
     "token_id": "a random id; the key of what hangs on one token",
     "grant_id": "a random id",

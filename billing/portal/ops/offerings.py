@@ -17,10 +17,12 @@ from billing.models.prices import PriceModel
 from billing.portal.wishes import YEARS
 from billing.services import gaps, prices, repricing, tiers
 from billing.services.repricing import Preview
-from broker.models import Lease, Offering, OfferingState
+from billing.services.storage.sale import sold_since
+from broker.models import Cluster, Lease, Offering, OfferingState
 from broker.portal.operations import OpsRequest, Step, ask, page
 from broker.services import catalogue, offerings
 from broker.services.leases import openings
+from broker.services.volumes import histories
 from tenants.portal.acts import MOST, ops_call
 from tenants.portal.refused import because
 from tenants.services.refusals import Invalid, Missing, Refused
@@ -60,6 +62,8 @@ def table(request: OpsRequest) -> HttpResponse:
         "currency": settings.CURRENCY,
         "gaps": [row for row in rows if row.state == OfferingState.PUBLISHED and row.pk not in known],
         "unpriced": gaps.unpriced(now=request.now),
+        "stored": (stored := sold_since() is not None),
+        "free_storage": not stored and any(row.is_storage for row in rows),
         "drafts": counts[OfferingState.DRAFT],
         "count": counts[OfferingState.PUBLISHED],
         "filters": [
@@ -99,6 +103,8 @@ def in_words(offering: Offering) -> str:
 def derive(request: OpsRequest) -> HttpResponse:
     """Draft an offering for every shape of the inventory that has none."""
     new = catalogue.derive_offerings(now=request.now, any_share=True)
+    for region in sorted(set(Cluster.objects.values_list("region", flat=True))):
+        histories.storage_in(region, now=request.now)
     said = f"{new} new drafts; name, price and publish them." if new else "Every shape in the racks has one."
     messages.success(request, said)
     return redirect("ops-offerings")

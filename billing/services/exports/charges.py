@@ -13,7 +13,7 @@ from billing.domain.sharing import Cut
 from billing.models import Invoice, MonthCharge, RatedCharge
 from billing.services import bundles
 from billing.services.month_charges import reckoning
-from broker.models import Lease
+from broker.models import Lease, Volume
 from tenants.services.walls import as_tenant
 
 PLACES = 12  # decimals of what is billed for a charge
@@ -23,7 +23,7 @@ LEASE_FIELDS = ("pk", "name", "requested_by", "requested_by_label", "tags")
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A lease by its name, and who asked for it."""
+    """A lease, or a volume, by its name, and who asked for it."""
 
     name: str
     by: str
@@ -81,6 +81,10 @@ def billed(invoice: Invoice) -> Iterator[Billed | Carried]:
             asked = {
                 pk: Asked(name, by, label, tags)
                 for pk, name, by, label, tags in Lease.objects.filter(pk__in=some).values_list(*LEASE_FIELDS)
+            }
+            kept = Volume.objects.filter(pk__in=some)
+            asked |= {
+                pk: Asked(name, by, label, {}) for pk, name, by, label in kept.values_list(*LEASE_FIELDS[:-1])
             }
             rows = RatedCharge.objects.filter(lease_id__in=some, billed_period_id=invoice.period_id)
             found = list(

@@ -12,7 +12,7 @@ from typing import Any
 
 from billing.domain.money import exponent_of, fixed_point, half_up
 from billing.models import Invoice, InvoiceLine, PriceVersion, RatedCharge
-from billing.models.charges import ChargeKind
+from billing.models.charges import GIB_SECONDS, ChargeKind
 from billing.models.month_charges import OFF
 from billing.services.exports.charges import PLACES, Billed, Carried, billed
 from broker.models import Offering
@@ -35,6 +35,11 @@ HOUSE = "gpubroker"
 HOUR = 3600
 NANO_PLACES = 9
 DYNAMIC = "spot"
+STORAGE = {
+    "ServiceCategory": "Storage",
+    "ServiceSubcategory": "Block Storage",
+    "ServiceName": "Volumes",
+}
 
 
 def rows(invoice: Invoice) -> Iterator[tuple[str, ...]]:
@@ -110,26 +115,29 @@ def _of_charge(each: Billed, offering: Offering, listed: int) -> dict[str, str]:
         "ContractedCost": _cost(int(charge.exact_num)),
         "ContractedUnitPrice": fixed_point(each.nano_per_hour, NANO_PLACES),
         "PricingQuantity": fixed_point(half_up(charge.unit_seconds * 10**PLACES, HOUR), PLACES),
-        "PricingUnit": "Hours",
+        "PricingUnit": "GiB-Hours" if offering.is_storage else "Hours",
         "PricingCategory": "Dynamic" if offering.price_class == DYNAMIC else "Standard",
         **_consumed(charge),
         "ChargeClass": "Correction" if each.late else "",
-        "ChargeDescription": f"{offering.label}, {offering.price_class.replace('_', '-')}: {each.lease.name}",
+        "ChargeDescription": f"{_described(offering)}: {each.lease.name}",
         "ChargeFrequency": "Usage-Based",
         "ChargePeriodStart": moment(charge.s),
         "ChargePeriodEnd": moment(charge.e),
-        "RegionId": offering.region,
-        "RegionName": offering.region,
         "ResourceId": charge.lease_id,
         "ResourceName": each.lease.name,
-        "ResourceType": "Lease",
-        "ServiceName": _service(offering),
+        "ResourceType": "Volume" if offering.is_storage else "Lease",
+        **_sold_as(offering),
         "SkuId": offering.pk,
         "SkuMeter": charge.meter,
         "SkuPriceId": str(charge.price_version_id),
         "SkuPriceDetails": _json({"profile": offering.profile, "isolation": offering.isolation}),
         "Tags": _json(each.lease.tags | {"gpubroker/requested_by": each.lease.by_label or each.lease.by}),
     }
+
+
+def _described(offering: Offering) -> str:
+    terms = "" if offering.is_storage else f", {offering.price_class.replace('_', '-')}"
+    return offering.label + terms
 
 
 def _consumed(charge: RatedCharge) -> dict[str, str]:
@@ -139,7 +147,7 @@ def _consumed(charge: RatedCharge) -> dict[str, str]:
     return {
         "ChargeCategory": "Usage",
         "ConsumedQuantity": str(charge.unit_seconds),
-        "ConsumedUnit": "Seconds",
+        "ConsumedUnit": "GiB-Seconds" if charge.meter == GIB_SECONDS else "Seconds",
     }
 
 
@@ -166,7 +174,10 @@ def _sold_as(offering: Offering | None) -> dict[str, str]:
     """Tell what it is of; what is of no offering is the house's own service."""
     if offering is None:
         return {"ServiceName": HOUSE}
-    return {"ServiceName": _service(offering), "RegionId": offering.region, "RegionName": offering.region}
+    where = {"RegionId": offering.region, "RegionName": offering.region}
+    if offering.is_storage:
+        return where | STORAGE
+    return {"ServiceName": _service(offering), **where}
 
 
 def _of_tax(invoice: Invoice, line: InvoiceLine, offering: Offering | None) -> dict[str, str]:

@@ -9,6 +9,7 @@ from datetime import datetime
 from django.db import transaction
 
 from billing.models import BillingPeriod, RatedCharge
+from billing.models.charges import SLICE_SECONDS
 from billing.services.wallets import covering
 from billing.services.wallets.covering import PaymentRequired
 from broker.domain.states import EndReason, LeaseState
@@ -23,7 +24,7 @@ def settle(tenant: Tenant, month: BillingPeriod, *, now: datetime) -> None:
 
     Everything of the month is charged already. What runs and has no money for the next minutes is ended.
     """
-    charged = RatedCharge.objects.filter(tenant_id=tenant.pk, billed_period_id=month.pk)
+    charged = RatedCharge.objects.filter(tenant_id=tenant.pk, billed_period_id=month.pk, meter=SLICE_SECONDS)
     for lease_id in sorted(set(charged.values_list("lease_id", flat=True))):
         with transaction.atomic():
             _settle(lease_id, tenant, now)

@@ -96,9 +96,11 @@ def _terms(line: InvoiceLine, offering: Offering, price: PriceVersion) -> str:
     since = f", from {_day(price.valid.lower, zone)}" if price.valid.lower > span.lower else ""
     ends = price.valid.upper is not None and price.valid.upper < span.upper
     until = f", until {_day(price.valid.upper, zone)}" if ends else ""
-    many = f"{line.leases} lease{'s' if line.leases != 1 else ''}"
+    kind = "volume" if offering.is_storage else "lease"
+    many = f"{line.leases} {kind}{'s' if line.leases != 1 else ''}"
     given = f", {line.given_back_s:,} s given back" if line.given_back_s else ""
-    return f"{many} · {offering.price_class.replace('_', '-')}{given}{since}{until}"
+    how = "by the GiB" if offering.is_storage else offering.price_class.replace("_", "-")
+    return f"{many} · {how}{given}{since}{until}"
 
 
 def _day(at: datetime, zone: ZoneInfo) -> str:

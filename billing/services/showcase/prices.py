@@ -45,7 +45,7 @@ def publish_all(*, since: datetime, actor: Actor, now: datetime, currency: str =
     known = prices.at(now, currency=currency)
     missing = [o for o in Offering.objects.published() if o.pk not in known]
     for offering in missing:
-        nano = CENTS[offering.gpu_model_id.partition("-")[0]][offering.profile] * CENT
+        nano = CENTS[offering.model.partition("-")[0]][offering.profile] * CENT
         if offering.price_class == PriceClass.SPOT:
             nano = nano * SPOT_PERCENT // 100
         prices.publish(

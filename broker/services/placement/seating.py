@@ -59,7 +59,7 @@ class Seating:
 
 
 def pool_of(offering: Offering) -> Pool:
-    return offering.gpu_model_id, offering.region
+    return offering.model, offering.region
 
 
 def own_places(isolation: Isolation) -> Mapping[str, int]:

@@ -11,6 +11,7 @@ from broker.domain.states import VolumeState
 from broker.models import Cluster, Lease, Volume
 from broker.provisioners.base import Kept, Seen, Unanswered
 from broker.services import clusters, quotas
+from broker.services.volumes import histories
 from broker.services.volumes.refusals import NameTaken, VolumeInUse
 from ports import doorbell
 from tenants.domain.text import is_name
@@ -84,6 +85,7 @@ def delete(volume: Volume, *, actor: Actor, now: datetime) -> Volume:
         )
     volume.state, volume.due_at, volume.version = VolumeState.DELETING.value, now, volume.version + 1
     volume.save(update_fields=["state", "due_at", "version"])
+    histories.end(volume, at=now)
     _record("volume.delete", volume, actor=actor, now=now, size_gib=volume.size_gib)
     doorbell.ring("broker.volume", volume.pk, tenant_id=volume.tenant_id, now=now)
     return volume

@@ -6,6 +6,7 @@ from django.db.models import Exists, OuterRef, QuerySet
 
 from broker.domain.states import VolumeState
 from broker.models import Cluster, Gpu, Lease, Offering, Volume
+from broker.services.volumes import histories
 from broker.services.volumes.refusals import OutOfReach, VolumeGoing, VolumeInUse
 from tenants.models import Project
 from tenants.services.refusals import Invalid, Missing
@@ -80,6 +81,6 @@ def leave(lease: Lease) -> None:
 
 
 def in_use(lease: Lease, *, now: datetime) -> None:
-    """Note that from now on there may be something on the volume."""
-    if lease.volume_id:
-        Volume.objects.filter(pk=lease.volume_id, used_at=None).update(used_at=now)
+    """Note that from now on there may be something on the volume, and begin to count it."""
+    if lease.volume_id and Volume.objects.filter(pk=lease.volume_id, used_at=None).update(used_at=now):
+        histories.begin(Volume.objects.select_related("cluster").get(pk=lease.volume_id), at=lease.at)

@@ -116,6 +116,7 @@ def test_a_whole_card_is_sold_while_active_and_reserved_around_it(project: Proje
         "lines_minus_charges": 5 * HOUR * EURO,  # no draft yet
         "misrounded_lines": 0,
         "wrong_invoice_totals": 0,
+        "stored_minus_charged_seconds": 0,
     }
 
 
