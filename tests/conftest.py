@@ -56,6 +56,10 @@ def needs() -> dict[str, tuple[bool, str]]:
             "no chromium; apt-get install chromium adds them",
         ),
         "chart": (controlplane.find("helm") is not None, "no Helm; make controlplane adds them"),
+        "stripemock": (
+            controlplane.find("stripe-mock") is not None,
+            "no mock of Stripe's own; make controlplane adds them",
+        ),
         "chart/processes": (
             box.possible(),
             "nobody may make namespaces here; root may, or everybody once user namespaces are allowed",

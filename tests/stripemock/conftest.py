@@ -1,0 +1,61 @@
+"""Stripe's own mock, which holds every request against Stripe's description of its API, beside the tests' Stripe."""
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.controlplane import binaries
+
+if TYPE_CHECKING:
+    from tests.stripemock.beside import Beside
+
+PATIENCE_S = 30
+
+
+@pytest.fixture(scope="session")
+def mock(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Start it on a socket of the file system, and give its address."""
+    program = binaries.find("stripe-mock")
+    assert program is not None
+    address = tmp_path_factory.mktemp("stripe") / "mock"
+    process = subprocess.Popen([program, "-http-unix", address], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    for line in process.stdout:
+        if "Listening" in line:
+            break
+    try:
+        yield address
+    finally:
+        process.terminate()
+        process.wait(PATIENCE_S)
+        process.stdout.close()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _worker(template_database: str) -> Iterator[None]:
+    """Workers call Stripe; the web has no right to write what is sent there."""
+    from tests.database import WORKER, logged_in_as
+
+    with logged_in_as(WORKER):
+        yield
+
+
+@pytest.fixture
+def beside(mock: Path) -> "Iterator[Beside]":
+    """The tests' Stripe behind the gateway, with the mock beside it."""
+    from django.test import override_settings
+
+    from billing.gateways.stripe import connecting
+    from billing.gateways.stripe.gateway import StripeGateway
+    from ports import payments
+    from tests.billing.payments.bills import heard
+    from tests.fakestripe.server import ACCOUNT, KEY
+    from tests.stripemock.beside import Beside
+
+    made = Beside(mock)
+    set_ = {"STRIPE_SECRET_KEY": KEY, "STRIPE_ACCOUNT": ACCOUNT, "STRIPE_CALLS_PER_S": 10**6}
+    with override_settings(**set_), connecting.over(made), payments.through(StripeGateway()), heard():
+        yield made
