@@ -395,11 +395,18 @@ def _shown(told: Explained) -> dict[str, Any]:
         ],
         "leases": [_use(use) for use in told.leases],
         "leases_total": told.leases_total,
-        "rule": told.rule.sum if told.rule else told.what,
+        "rule": _rule(told),
         "fraction": fraction(int(told.line.exact_num)),
         "recomputed": money(told.recomputed_minor, currency),
         "recomputed_equal": told.recomputed_equal,
     }
+
+
+def _rule(told: Explained) -> str:
+    """Write the reckoning of its seconds; it is rounded there only if the month takes nothing off."""
+    if told.rule is None:
+        return told.what
+    return told.rule.sum.partition(" → ")[0] if told.month else told.rule.sum
 
 
 def _use(use: LeaseUse) -> dict[str, Any]:

@@ -69,7 +69,9 @@ def _carried(
     _open_drafts(tenant, now, closes if terms else None)
     if not terms:
         return {}
-    drafts = Invoice.objects.filter(tenant=tenant, status=InvoiceStatus.DRAFT).select_related("period")
+    # Whoever else brings them up to date waits: what an older look found must not be written over a newer one.
+    drafts = Invoice.objects.select_for_update(no_key=True, of=("self",)).select_related("period")
+    drafts = drafts.filter(tenant=tenant, status=InvoiceStatus.DRAFT)
     found = {invoice: reckoning.reckoned(invoice) for invoice in drafts.order_by("period__span")}
     for invoice, charges in found.items():
         _drop_other_additions(invoice, charges)
@@ -79,11 +81,12 @@ def _carried(
 
 
 def _drop_other_additions(invoice: Invoice, charges: Sequence[MonthCharge]) -> None:
-    """Take away lines that the month adds no longer: numbers have no gaps, so all of them are written anew."""
-    wanted = {line: num for line, num in reckoning.by_line(charges).items() if line[1] in ADDED}
-    lines = InvoiceLine.objects.filter(invoice=invoice, kind__in=ADDED)
-    if {(line.project_id, line.offering_id, line.price_version_id) for line in lines} - set(wanted):
-        lines.delete()
+    """Take away lines that the month adds no longer, and all after them: these are written anew, without a gap."""
+    wanted = set(reckoning.by_line(charges))
+    added = InvoiceLine.objects.filter(invoice=invoice, kind__in=ADDED).order_by("n")
+    keys = ((line.n, (line.project_id, line.offering_id, line.price_version_id)) for line in added)
+    if gone := [n for n, key in keys if key not in wanted]:
+        InvoiceLine.objects.filter(invoice=invoice, n__gte=gone[0]).delete()
 
 
 def _told(carried: Mapping[Invoice, Sequence[MonthCharge]]) -> list[dict[str, object]]:
@@ -106,7 +109,7 @@ def _open_drafts(tenant: Tenant, now: datetime, closes: BillingPeriod | None) ->
     invoice = Invoice.objects.exclude(status=InvoiceStatus.VOID).filter(period=OuterRef("pk"))
     charge = RatedCharge.objects.filter(tenant_id=tenant.pk, billed_period_id=OuterRef("pk"))
     used = Q(Exists(charge))
-    if closes and minimums.in_force(tenant.pk, closes):
+    if closes and any(part for _, part in minimums.in_force(tenant.pk, closes, tenant.currency)):
         used |= Q(pk=closes.pk)
     months = BillingPeriod.objects.filter(~Exists(invoice), used, tenant=tenant, status=OPEN)
     Invoice.objects.bulk_create(

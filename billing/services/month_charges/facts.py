@@ -37,7 +37,7 @@ def monthly(invoice: Invoice, lines: list[InvoiceLine], carried: list[MonthCharg
         ],
         "minimums": [
             _minimum(each, invoice.period.span.upper)
-            for each, _ in minimums.in_force(invoice.tenant_id, invoice.period)
+            for each, _ in minimums.in_force(invoice.tenant_id, invoice.period, invoice.currency)
         ],
         "carried": [
             {

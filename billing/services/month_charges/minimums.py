@@ -10,7 +10,7 @@ from billing.services.recount import period
 
 def apply(month: Month) -> None:
     """Add what is lacking, as a line of its own."""
-    agreed = in_force(month.tenant_id, month.period)
+    agreed = in_force(month.tenant_id, month.period, month.currency)
     least = sum(part for _, part in agreed)
     lines = month.minor
     coin = EXACT_PER_UNIT // 10**month.exponent
@@ -25,11 +25,11 @@ def apply(month: Month) -> None:
         )
 
 
-def in_force(tenant_id: str, month: BillingPeriod) -> list[tuple[Minimum, int]]:
+def in_force(tenant_id: str, month: BillingPeriod, currency: str) -> list[tuple[Minimum, int]]:
     """Return the agreements that hold in a month, in order, each with its part of it in minor units."""
     span = period(month.span.lower, month.span.upper)
-    rows = Minimum.objects.filter(tenant_id=tenant_id, valid__overlap=month.span).order_by("valid")
-    return [(row, _part(row, span.seconds, month)) for row in rows]
+    rows = Minimum.objects.filter(tenant_id=tenant_id, currency=currency, valid__overlap=month.span)
+    return [(row, _part(row, span.seconds, month)) for row in rows.order_by("valid")]
 
 
 def _part(agreed: Minimum, of: int, month: BillingPeriod) -> int:

@@ -3,16 +3,16 @@
 from datetime import datetime
 
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, Q
 
-from billing.models import PaymentTerms, TenantStanding, TenantTerms
+from billing.models import Minimum, PaymentTerms, TenantStanding, TenantTerms
 from billing.services.funds.budgets import alone
 from billing.services.wallets import beginning
 from broker.services.leases import evicting
 from tenants.models import Tenant
 from tenants.services import audit
 from tenants.services.actors import Actor
-from tenants.services.refusals import Invalid
+from tenants.services.refusals import Invalid, Refused
 from tenants.services.walls import as_tenant
 
 
@@ -21,6 +21,10 @@ def of(tenant: Tenant) -> TenantTerms:
     return TenantTerms.objects.filter(tenant=tenant).first() or TenantTerms(
         tenant=tenant, since=tenant.created_at
     )
+
+
+class HasMinimum(Refused):
+    code, status, title = "has-minimum", 409, "This tenant has a minimum"
 
 
 @transaction.atomic
@@ -54,6 +58,8 @@ def set_terms(
         else:
             TenantTerms.objects.filter(pk=found.pk).update(**fields, version=F("version") + 1)
             found.refresh_from_db()
+        if payment == PaymentTerms.PREPAID and payment != before["payment"]:
+            _check_minimum(tenant, now)
         if payment != before["payment"]:
             if payment == PaymentTerms.PREPAID:
                 beginning.count(tenant, now=now)
@@ -71,3 +77,13 @@ def set_terms(
             reason=reason,
         )
         return found
+
+
+def _check_minimum(tenant: Tenant, now: datetime) -> None:
+    """Refuse to let a tenant pay beforehand that owes a least spend when a month ends: nothing was set aside for it."""
+    open_ended = Q(valid__endswith__gt=now) | Q(valid__upper_inf=True)
+    if Minimum.objects.filter(open_ended, tenant=tenant).exists():
+        raise HasMinimum(
+            f"{tenant.name} agreed to spend at least so much a month, which is owed when a month ends.",
+            fix="End its minimum first.",
+        )

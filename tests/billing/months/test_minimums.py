@@ -12,6 +12,7 @@ from billing.services.explain import explain
 from billing.services.exports import sheets
 from billing.services.minimums import MinimumOverlaps, MinimumPrepaid
 from billing.services.wallets import terms
+from billing.services.wallets.terms import HasMinimum
 from tenants.models import AuditEvent, Tenant
 from tenants.services.refusals import Invalid, Missing
 from tenants.services.walls import as_staff, as_tenant
@@ -55,6 +56,31 @@ def test_the_line_goes_when_enough_was_used_and_numbers_have_no_gap() -> None:
     final = closed(tenant)
     assert (final.total, carried(tenant)) == (5100, [])
     checked(final)
+
+
+def test_numbers_have_no_gap_when_use_comes_after_the_line_and_the_line_goes() -> None:
+    tenant, project = customer()
+    ran(project, sold(EURO), START, HOUR)
+    agreed(tenant)
+    drafted(tenant)
+    ran(project, sold(EURO), START, HOUR)
+    assert [line.kind for line in lines(drafted(tenant))] == ["usage", "minimum", "usage"]
+    ran(project, sold(50 * EURO), START, HOUR)
+    draft = drafted(tenant)
+    assert [(line.n, line.kind) for line in lines(draft)] == [(1, "usage"), (2, "usage"), (3, "usage")]
+    checked(draft)
+
+
+def test_a_part_of_nothing_makes_no_invoice_and_whoever_has_a_minimum_pays_by_invoice() -> None:
+    tenant, _ = customer()
+    made = agreed(tenant, 1, since=at("2026-11-30 23:59:00"))
+    assert closing.close_due(now=CLOSES).months == 1
+    assert invoices(tenant) == []
+    with pytest.raises(HasMinimum):
+        terms.set_terms(tenant, payment="prepaid", standing="good", why="a trial", actor=OPERATOR, now=CLOSES)
+    minimums.end(made, at=CLOSES, actor=OPERATOR, now=CLOSES)
+    later = CLOSES + timedelta(seconds=1)
+    terms.set_terms(tenant, payment="prepaid", standing="good", why="a trial", actor=OPERATOR, now=later)
 
 
 def test_files_carry_the_line_too() -> None:

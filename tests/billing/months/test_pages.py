@@ -135,6 +135,7 @@ def test_an_invoice_shows_what_was_taken_off_and_added(kestrel: Home, payer: Cli
             ("minimum", True),
         ]
         explained = api.get(f"/api/v1/invoices/{invoice.pk}/lines/1/explain").json()
+        assert explained["rule"].endswith("= 10.000000 €")
         assert [(each["kind"], each["name"]) for each in explained["month"]] == [("percent", "Partner")]
         least = api.get(f"/api/v1/invoices/{invoice.pk}/lines/2/explain").json()
         assert (least["price"], least["recomputed_equal"]) == (None, True)
