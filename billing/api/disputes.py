@@ -96,7 +96,7 @@ class DisputedLine(Strict):
 
 class DisputeWanted(Strict):
     invoice = serializers.CharField(max_length=40)
-    lines = DisputedLine(many=True, max_length=asking.MOST_LINES)
+    lines = serializers.ListField(child=DisputedLine(), max_length=asking.MOST_LINES)
     reason = serializers.CharField(max_length=LONGEST_REASON)
 
 
