@@ -9,9 +9,7 @@ ONLY ?=
 SIZE ?=
 EVERY ?=
 OUT ?=
-ABROAD = tests/billing/domain tests/billing/services tests/billing/ledger \
-	--deselect tests/billing/services/test_rating.py::test_the_statement_charges_what_the_oracle_charges_bit_for_bit \
-	--deselect tests/billing/services/test_second_by_second.py::test_sql_charges_what_every_single_second_costs
+ABROAD = tests/billing/domain tests/billing/services tests/billing/ledger
 export VENV
 
 help:  ## Print this menu
