@@ -33,9 +33,8 @@ class Dispute(TenantOwned):
     opened_by = models.CharField(max_length=254)
     closed_at = models.DateTimeField(null=True)
     answer = models.CharField(max_length=LONGEST_REASON, blank=True, default="")  # what its tenant reads
-    credit_note = models.OneToOneField(
-        CreditNote, on_delete=models.PROTECT, null=True, related_name="dispute"
-    )
+    # One note may give back several disputed lines.
+    credit_note = models.ForeignKey(CreditNote, on_delete=models.PROTECT, null=True, related_name="disputes")
 
     class Meta:
         constraints = [

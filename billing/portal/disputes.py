@@ -31,7 +31,7 @@ def dispute(request: PageRequest, pk: str) -> HttpResponse:
             now=request.now,
         )
 
-    done = "Your dispute is open. Until it is answered nobody goes after the amount."
+    done = "Your dispute is open; your operator answers it, and you get a letter."
     return act(request, do, done=done, to=f"{reverse('invoice', args=[pk])}#disputes")
 
 

@@ -7,12 +7,13 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from django.contrib import messages
-from django.db.models import F
+from django.db.models import F, Q
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
+from billing.domain.disputing import undisputed
 from billing.domain.money import Money, decimal_string, fixed_point
 from billing.domain.stripe_events import GATEWAY
 from billing.models import (
@@ -34,7 +35,7 @@ from billing.portal import calls, cost_allocation, downloads, explained, taxed
 from billing.portal.pages import PageRequest, page
 from billing.services.bundles import file_name
 from billing.services.crediting import CREDITABLE
-from billing.services.disputes import window
+from billing.services.disputes import outcome, window
 from billing.services.ledger import books
 from billing.services.papers.lines import told
 from billing.services.payments import opening
@@ -43,6 +44,7 @@ from billing.services.payments.standing import Standing, Stands, stands
 from tenants.services.permissions import require
 from tenants.services.refusals import Missing
 
+DISPUTES = 20  # of those that are over, how many a page shows
 LIST_HEADS = [
     "id",
     "month",
@@ -139,7 +141,7 @@ def invoice(request: PageRequest, pk: str) -> HttpResponse:
         "leases": sum(row.line.leases for row in rows),
         "history": history(found, money, notes, draw, grants),
         "notes": notes,
-        **disputed(found, request, str(rows[at].line.n) if at is not None else ""),
+        **disputed(found, money, request, str(rows[at].line.n) if at is not None else ""),
         "credited": sum(note.total for note in notes),
         "draw": draw,
         "grants": grants,
@@ -173,18 +175,34 @@ def invoice(request: PageRequest, pk: str) -> HttpResponse:
     return render(request, "billing/invoice.html", context)
 
 
-def disputed(invoice: Invoice, request: PageRequest, line: str) -> dict[str, Any]:
-    """Return its disputes, the latest first, and whether the line that is open can be disputed now; one query."""
-    until = window.closes_at(invoice)
-    if until is None:
+def disputed(invoice: Invoice, money: Stands, request: PageRequest, line: str) -> dict[str, Any]:
+    """Return its disputes, the latest first, what becomes of their money, and whether the line can be disputed now.
+
+    Those that there are stay to be seen where no more can be opened. One query.
+    """
+    if invoice.number is None:
         return {"line_disputes": []}
-    found = list(Dispute.objects.filter(invoice=invoice).select_related("line").order_by("-opened_at", "-pk"))
-    open_ = [each for each in found if each.status == DisputeStatus.OPEN]
+    until = window.closes_at(invoice)
+    of_it = Dispute.objects.filter(invoice=invoice).order_by("-opened_at", "-pk")
+    latest = of_it.exclude(status=DisputeStatus.OPEN).values("pk")[: DISPUTES + 1]
+    shown = of_it.filter(Q(status=DisputeStatus.OPEN) | Q(pk__in=latest))
+    rows = list(window.with_left(shown).select_related("line", "credit_note"))
+    open_ = [each for each in rows if each.status == DisputeStatus.OPEN]
+    over = [each for each in rows if each.status != DisputeStatus.OPEN]
+    held = sum(max(each.held, 0) for each in open_)
+    paying = money.how in (Standing.PENDING, Standing.STUCK)
     return {
-        "line_disputes": found,
-        "in_question": sum(each.total for each in open_),
-        "dispute_until": window.last_day(until, ZoneInfo(invoice.period.time_zone)),
-        "may_dispute": request.now < until and invoice.status in CREDITABLE,
+        "line_disputes": [
+            (each, outcome.given(each.credit_note) if each.credit_note else "")
+            for each in [*open_, *over[:DISPUTES]]
+        ],
+        "more_disputes": len(over) > DISPUTES,
+        "in_question": held,
+        "undisputed": undisputed(invoice.due, [held]),
+        "awaited": outcome.awaited(invoice, held, paying=paying) if held else "",
+        "dispute_hint": outcome.hint(invoice, paying=paying),
+        "dispute_until": window.last_day(until, ZoneInfo(invoice.period.time_zone)) if until else None,
+        "may_dispute": until is not None and request.now < until and invoice.status in CREDITABLE,
         "line_in_question": next((each for each in open_ if str(each.line.n) == line), None),
     }
 

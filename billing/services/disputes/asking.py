@@ -5,6 +5,7 @@ from datetime import datetime
 from zoneinfo import ZoneInfo
 
 from django.db import transaction
+from django.db.models import Count
 
 from billing.domain.crediting import Left, TooMuch, judge
 from billing.domain.money import NotAnAmount, minor_of
@@ -20,6 +21,7 @@ from tenants.services.refusals import Invalid, Refused
 from tenants.services.walls import as_tenant
 
 MOST_LINES = 200
+MOST_OF_A_LINE = 10
 
 
 class NotDisputable(Refused):
@@ -37,7 +39,8 @@ def dispute(
     """Dispute these lines, by number, each with so many minor units before tax; None: all that is left of it.
 
     Raises Invalid for lines and amounts that are not there and without a reason, NotDisputable for a draft, a void
-    invoice, after its window, and for a line that is disputed already. Then nothing is written.
+    invoice, after its window, and for a line that is disputed already or was as often as it may be. Then nothing is
+    written.
     """
     words = said(reason)
     with as_tenant(invoice.tenant_id):
@@ -46,7 +49,7 @@ def dispute(
         _check(invoice, now)
         wanted = _judged(invoice, lines)
         _check_free(invoice, list(wanted))
-        made = [_open(invoice, left, minor, words, actor, now) for left, minor in wanted.values()]
+        made = _open(invoice, list(wanted.values()), words, actor, now)
         letters.write(Tenant.objects.get(pk=invoice.tenant_id), invoice, made)
         return made
 
@@ -99,8 +102,10 @@ def ended(
     """End a dispute in this way: note it, tell its tenant by letter, and write it in the trail."""
     held.status, held.closed_at, held.answer = status, now, words
     held.save(update_fields=["status", "closed_at", "answer", "credit_note"])
-    _note(held, n=1, minor=minor, words=words, actor=actor, now=now)
+    _note([held], n=1, minor=minor, words=words, actor=actor, now=now)
     tenant = Tenant.objects.get(pk=held.tenant_id)
+    # As it is now: a credit note has made less of it due.
+    held.invoice = Invoice.objects.select_related("period").get(pk=held.invoice_id)
     letters.write(tenant, held.invoice, [held])
     standing.again(tenant, held.invoice, now=now)
 
@@ -142,54 +147,75 @@ def _judged(invoice: Invoice, lines: Mapping[int, int | None]) -> dict[int, tupl
 
 
 def _check_free(invoice: Invoice, numbers: Sequence[int]) -> None:
-    taken = Dispute.objects.filter(invoice=invoice, line__n__in=numbers, status=DisputeStatus.OPEN)
+    of_them = Dispute.objects.filter(invoice=invoice, line__n__in=numbers)
+    taken = of_them.filter(status=DisputeStatus.OPEN)
     if other := taken.select_related("line").order_by("line__n").first():
         raise NotDisputable(
             f"Line {other.line.n} is disputed already, since {other.opened_at:%d %b %Y}.",
             fix="Wait for the answer, or withdraw it and dispute the line anew.",
         )
+    often = of_them.values("line__n").annotate(times=Count("pk")).filter(times__gte=MOST_OF_A_LINE)
+    if worn := often.order_by("line__n").first():
+        raise NotDisputable(
+            f"Line {worn['line__n']} was disputed {MOST_OF_A_LINE} times.",
+            fix="Write to your operator about it; what should not have been charged can still be given back.",
+        )
 
 
-def _open(invoice: Invoice, left: Left, minor: int, reason: str, actor: Actor, now: datetime) -> Dispute:
-    made = Dispute.objects.create(
-        tenant_id=invoice.tenant_id,
-        invoice=invoice,
-        line=invoice.lines.get(n=left.n),
-        minor=minor,
-        tax_minor=left.tax_with(minor),
-        currency=invoice.currency,
-        reason=reason,
-        opened_at=now,
-        opened_by=actor.label or actor.kind,
+def _open(
+    invoice: Invoice, wanted: Sequence[tuple[Left, int]], reason: str, actor: Actor, now: datetime
+) -> Sequence[Dispute]:
+    lines = {line.n: line for line in invoice.lines.filter(n__in=[left.n for left, _ in wanted])}
+    made = Dispute.objects.bulk_create(
+        Dispute(
+            tenant_id=invoice.tenant_id,
+            invoice=invoice,
+            line=lines[left.n],
+            minor=minor,
+            tax_minor=left.tax_with(minor),
+            currency=invoice.currency,
+            reason=reason,
+            opened_at=now,
+            opened_by=actor.label or actor.kind,
+        )
+        for left, minor in wanted
     )
-    _note(made, n=0, minor=minor, words=reason, actor=actor, now=now)
+    _note(made, n=0, minor=None, words=reason, actor=actor, now=now)
     return made
 
 
-def _note(held: Dispute, *, n: int, minor: int, words: str, actor: Actor, now: datetime) -> None:
+def _note(
+    disputes: Sequence[Dispute], *, n: int, minor: int | None, words: str, actor: Actor, now: datetime
+) -> None:
+    """Write a step of each, and a line of the trail; `minor` None: of all that is in question of it."""
     by = actor.label or actor.kind
-    DisputeStep.objects.create(
-        tenant_id=held.tenant_id,
-        dispute=held,
-        n=n,
-        status=held.status,
-        minor=minor,
-        words=words,
-        by=by,
-        at=now,
+    amounts = {held.pk: held.minor if minor is None else minor for held in disputes}
+    DisputeStep.objects.bulk_create(
+        DisputeStep(
+            tenant_id=held.tenant_id,
+            dispute=held,
+            n=n,
+            status=held.status,
+            minor=amounts[held.pk],
+            words=words,
+            by=by,
+            at=now,
+        )
+        for held in disputes
     )
-    audit.record(
-        f"dispute.{VERBS[DisputeStatus(held.status)]}",
-        actor=actor,
-        now=now,
-        tenant_id=held.tenant_id,
-        subject_id=held.pk,
-        subject_label=f"line {held.line.n} of {held.invoice}",
-        invoice=held.invoice_id,
-        amount=minor,
-        currency=held.currency,
-        **({"reason": words} if words else {}),
-    )
+    for held in disputes:
+        audit.record(
+            f"dispute.{VERBS[DisputeStatus(held.status)]}",
+            actor=actor,
+            now=now,
+            tenant_id=held.tenant_id,
+            subject_id=held.pk,
+            subject_label=f"line {held.line.n} of {held.invoice}",
+            invoice=held.invoice_id,
+            amount=amounts[held.pk],
+            currency=held.currency,
+            **({"reason": words} if words else {}),
+        )
 
 
 VERBS = {

@@ -6,6 +6,7 @@ from django.conf import settings
 
 from billing.domain.money import Money
 from billing.models import Dispute, DisputeStatus, Invoice
+from billing.services.disputes import outcome
 from billing.services.dunning.letters import concerned
 from ports import mail
 from tenants.models import Tenant
@@ -17,8 +18,8 @@ SUBJECT = {
     DisputeStatus.WITHDRAWN: "Invoice {invoice}: the dispute is withdrawn",
 }
 THEN = {
-    DisputeStatus.OPEN: "Until it is answered nobody goes after that amount, and no payment begins by itself.",
-    DisputeStatus.ACCEPTED: "Credit note {note} gives {back} back, with the tax on it.",
+    DisputeStatus.OPEN: "{awaited}",
+    DisputeStatus.ACCEPTED: "Credit note {note} gives {back} back, with the tax on it: {given}",
     DisputeStatus.DECLINED: "The invoice stays as it is.",
     DisputeStatus.WITHDRAWN: "The invoice stays as it is.",
 }
@@ -42,7 +43,14 @@ def write(tenant: Tenant, invoice: Invoice, disputes: Sequence[Dispute]) -> None
         invoice=invoice,
         month=invoice.month,
         words=first.answer or first.reason,
-        then=THEN[status].format(note=note, back=Money(note.total, note.currency) if note else ""),
+        then=THEN[status].format(
+            awaited=outcome.awaited(
+                invoice, sum(each.total for each in disputes), paying=outcome.under_way(invoice)
+            ),
+            note=note,
+            back=Money(note.total, note.currency) if note else "",
+            given=outcome.given(note) if note else "",
+        ),
         link=f"{settings.PUBLIC_URL.rstrip('/')}/invoices/{invoice.pk}/",
     )
     for address in concerned(tenant):

@@ -2,14 +2,15 @@
 
 from collections.abc import Sequence
 from datetime import date, datetime, timedelta
+from typing import Any
 from zoneinfo import ZoneInfo
 
 from django.conf import settings
 from django.db.models import BigIntegerField, F, OuterRef, QuerySet, Subquery, Sum
-from django.db.models.functions import Coalesce
+from django.db.models.functions import Coalesce, Least
 
-from billing.domain.disputing import last_moment, undisputed
-from billing.models import Dispute, DisputeStatus, Invoice
+from billing.domain.disputing import last_moment, rests, undisputed
+from billing.models import CreditNoteLine, Dispute, DisputeStatus, Invoice
 
 
 def closes_at(invoice: Invoice) -> datetime | None:
@@ -35,12 +36,54 @@ def last_day(until: datetime, zone: ZoneInfo) -> date:
 
 def chased(invoice: Invoice) -> int:
     """Return what of an invoice is due and not disputed; minor units."""
-    return undisputed(invoice.due, [each.total for each in of(invoice)])
+    return undisputed(invoice.due, [each.held for each in of(invoice)])
 
 
-def of(invoice: Invoice) -> Sequence[Dispute]:
-    """Return the disputes of its lines that are open."""
-    return list(Dispute.objects.filter(invoice=invoice, status=DisputeStatus.OPEN))
+def of(invoice: Invoice) -> Sequence[Any]:
+    """Return the disputes of its lines that are open and about something that was not given back meanwhile.
+
+    What each holds back (`held`), with tax, is what was disputed, or what is left of the line where that is less.
+    """
+    return list(in_question().filter(invoice=invoice))
+
+
+def in_question() -> QuerySet[Any]:
+    """Return open disputes with what each `held` back, minor units with tax; those of nothing are left out."""
+    return with_left(Dispute.objects.filter(status=DisputeStatus.OPEN)).filter(held__gt=0)
+
+
+def with_left(disputes: QuerySet[Dispute]) -> QuerySet[Any]:
+    """Add what is `left` of each one's line with its tax, and what of it is `held` back while it is open."""
+    back = (
+        CreditNoteLine.objects.filter(line=OuterRef("line"))
+        .order_by()
+        .values("line")
+        .annotate(back=Sum(F("minor") + F("tax_minor")))
+        .values("back")
+    )
+    given = Coalesce(Subquery(back, output_field=BigIntegerField()), 0)
+    left = F("line__minor") + F("line__tax_minor") - given
+    return disputes.annotate(left=left).annotate(held=Least(F("minor") + F("tax_minor"), F("left")))
+
+
+def resting(invoice: Invoice, *, since: datetime) -> int:
+    """Return what of an invoice was disputed, is still due, and was answered later than `since`; with tax.
+
+    It has its days anew from the answer on. Whoever withdrew gained none.
+    """
+    answered = (DisputeStatus.ACCEPTED, DisputeStatus.DECLINED)
+    found = Dispute.objects.filter(invoice=invoice, status__in=answered, closed_at__gt=since)
+    return rests(
+        (each.line_id, each.total - each.returned, each.left)
+        for each in with_left(found).annotate(returned=_returned())
+    )
+
+
+def _returned() -> Coalesce:
+    """What the credit note of an accepted dispute gave back of its line, with tax."""
+    lines = CreditNoteLine.objects.filter(credit_note=OuterRef("credit_note"), line=OuterRef("line"))
+    total = lines.order_by().annotate(back=F("minor") + F("tax_minor")).values("back")
+    return Coalesce(Subquery(total, output_field=BigIntegerField()), 0)
 
 
 def decided_at(invoice: Invoice) -> datetime | None:
@@ -54,11 +97,12 @@ def decided_at(invoice: Invoice) -> datetime | None:
 def to_chase(invoices: QuerySet[Invoice]) -> QuerySet[Invoice]:
     """Leave only invoices on which more is due than is disputed."""
     held = (
-        Dispute.objects.filter(invoice=OuterRef("pk"), status=DisputeStatus.OPEN)
+        in_question()
+        .filter(invoice=OuterRef("pk"))
         .order_by()
         .values("invoice")
-        .annotate(held=Sum(F("minor") + F("tax_minor")))
-        .values("held")
+        .annotate(all=Sum("held"))
+        .values("all")
     )
     held_of = Coalesce(Subquery(held, output_field=BigIntegerField()), 0)
     return invoices.annotate(disputed=held_of).filter(total__gt=F("settled") + F("disputed"))

@@ -2,7 +2,7 @@
 known to have failed.
 """
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import structlog
 from django.db import DatabaseError, transaction
@@ -48,50 +48,56 @@ def remind_due(*, now: datetime) -> int:
 
 
 def _step(invoice_id: str, tenant_id: str, steps: tuple[Step, ...], now: datetime) -> bool:
-    """Take one step of an invoice where it is due. What runs is ended first, and then it is noted."""
+    """Take one step of an invoice where it is due. What runs is ended and the step noted together, or neither is."""
     with as_tenant(tenant_id):
         tenant = Tenant.objects.get(pk=tenant_id)
-        if (step := _due(invoice_id, steps, now)) is None:
+        if _due(invoice_id, steps, now) is None:
             return False
         alone(tenant_id)  # first of all locks, as whoever takes money holds it off first of all
-        if _due(invoice_id, steps, now) != step:
-            return False  # paid or disputed while somebody else was let go first
+        # Then the invoice, as whoever pays or disputes it does: what is decided here is looked at behind it.
+        rows = Invoice.objects.select_for_update(no_key=True, of=("self",)).select_related("period")
+        invoice = rows.get(pk=invoice_id)
+        if (found := _due(invoice_id, steps, now)) is None:
+            return (
+                False  # paid or disputed while somebody else was let go first, or another worker was faster
+            )
+        step, minor = found
         if step.action is Action.END:
             _end_all(tenant, now)
-        with transaction.atomic():
-            # The invoice first, as whoever pays it does.
-            invoice = (
-                Invoice.objects.select_for_update(no_key=True).select_related("period").get(pk=invoice_id)
-            )
-            if _due(invoice_id, steps, now) != step:
-                return False  # paid meanwhile, or another worker was faster
-            _note(invoice, tenant, step, now)
+        _note(invoice, tenant, step, minor, now)
         return True
 
 
-def _due(invoice_id: str, steps: tuple[Step, ...], now: datetime) -> Step | None:
-    """Return the step that is due on an invoice now; none while a payment of it is under way, or all of it disputed.
+def _due(invoice_id: str, steps: tuple[Step, ...], now: datetime) -> tuple[Step, int] | None:
+    """Return the step that is due on an invoice now, and of how much; none while a payment of it is under way.
 
-    While any of it is disputed it is only reminded of, for the rest cannot be paid apart.
-
-    Whoever disputed some of it has, from the answer on, as many days as if it had become due then.
+    What was disputed has, from the answer on, as many days as if it had become due then; the rest keeps its own. While
+    any of it is disputed it is only reminded of, for the rest cannot be paid apart; and what is more than a letter
+    leaves the days between two steps after the last answer, too.
     """
     invoice = Invoice.objects.get(pk=invoice_id)
     if invoice.due_at is None or invoice.payments.filter(status__in=UNSETTLED).exists():
         return None
-    if window.chased(invoice) <= 0:
-        return None
-    due = max(invoice.due_at, window.decided_at(invoice) or invoice.due_at)
     done = list(DunningStep.objects.filter(invoice=invoice).order_by("n").values_list("done_at", flat=True))
-    at = next_at(steps, due=due, done=done)
+    at = next_at(steps, due=invoice.due_at, done=done)
     if at is None or at > now:
         return None
     step = steps[len(done)]
-    return None if step.action is not Action.REMIND and window.of(invoice) else step
+    minor = window.chased(invoice) - window.resting(invoice, since=now - step.after)
+    if minor <= 0:
+        return None
+    letter = step.action is Action.REMIND
+    return (step, minor) if letter or _may_press(invoice, steps, len(done), now) else None
 
 
-def _note(invoice: Invoice, tenant: Tenant, step: Step, now: datetime) -> None:
-    minor = window.chased(invoice)
+def _may_press(invoice: Invoice, steps: tuple[Step, ...], n: int, now: datetime) -> bool:
+    """Tell whether more than a letter may be next: nothing is disputed, and the last answer is old enough."""
+    answered = window.decided_at(invoice)
+    between = steps[n].after - (steps[n - 1].after if n else timedelta())
+    return not window.of(invoice) and (answered is None or answered + between <= now)
+
+
+def _note(invoice: Invoice, tenant: Tenant, step: Step, minor: int, now: datetime) -> None:
     DunningStep.objects.create(
         tenant=tenant,
         invoice=invoice,

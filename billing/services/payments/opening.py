@@ -7,7 +7,7 @@ from django.db import DatabaseError, transaction
 from django.db.models import Count, Exists, F, Max, OuterRef, Q
 
 from billing.domain.collecting import MOST_UNASKED, UNASKED_EVERY, tries_unasked
-from billing.models import Dispute, DisputeStatus, Invoice, InvoiceStatus, Payment, PaymentStatus
+from billing.models import Invoice, InvoiceStatus, Payment, PaymentStatus
 from billing.models.moves import UNSETTLED
 from billing.services.disputes import window
 from billing.services.moves.moving import BILLING
@@ -66,7 +66,7 @@ def _due(now: datetime) -> list[tuple[str, str]]:
         "unasked": Count("payments", filter=Q(payments__automatic=True)),
     }
     found = Invoice.objects.filter(~Exists(waiting), status=InvoiceStatus.FINALIZED).annotate(**attempts)
-    disputed = Dispute.objects.filter(invoice=OuterRef("pk"), status=DisputeStatus.OPEN)
+    disputed = window.in_question().filter(invoice=OuterRef("pk"))
     rested = Q(latest=None) | Q(latest__lte=now - UNASKED_EVERY, unasked__lt=MOST_UNASKED)
     nothing = Q(total=F("settled"))
     wanted = Q(rested, ~Exists(disputed), collected=True) | nothing if payments.gateway() else nothing

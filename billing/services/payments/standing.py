@@ -28,6 +28,7 @@ class Stands:
 
     how: Standing
     unasked: bool = False  # whether it is collected without anybody asking
+    disputed: bool = False  # it would be, but for an open dispute
     attempts: Sequence[Payment] = ()
 
     @property
@@ -66,4 +67,5 @@ def stands(invoice: Invoice) -> Stands:
     if payments.gateway() is None:
         return Stands(Standing.TRANSFER, attempts=attempts)
     how = Standing.DECLINED if attempts else Standing.DUE
-    return Stands(how, unasked=invoice.collected and not window.of(invoice), attempts=attempts)
+    disputed = invoice.collected and bool(window.of(invoice))
+    return Stands(how, unasked=invoice.collected and not disputed, disputed=disputed, attempts=attempts)

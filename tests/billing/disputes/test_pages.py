@@ -3,20 +3,23 @@
 from collections.abc import Iterator
 from html import unescape
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from django.test import Client
 from django.utils.html import strip_tags
 
+from billing.gateways.simulated import Ill
 from billing.models import Dispute, Invoice
+from billing.portal import invoices
 from billing.services import closing, rating
-from billing.services.disputes import asking
-from ports import clock
+from billing.services.disputes import answering, asking, window
+from ports import clock, payments
 from tenants.domain.roles import Role
 from tenants.models import User
 from tenants.services.walls import as_tenant
 from tests.billing.histories import HOUR, at, ran, sold
-from tests.billing.payments.bills import MIRA, NOW
+from tests.billing.payments.bills import MIRA, NOW, collect, ill, pay
 from tests.tenants.people import Api
 from tests.world import Home, home
 
@@ -92,9 +95,12 @@ def test_a_charge_is_disputed_where_it_is_explained(payer: Client, october: Invo
     answer = payer.post(f"{page}dispute/", {"line": "1", "amount": "0.50", "reason": WHY})
     assert (answer.status_code, answer["Location"]) == (302, f"{page}#disputes")
     after = words(payer.get(f"{page}?line=1"))
-    assert "Your dispute is open." in after
+    assert "Your dispute is open; your operator answers it" in after
     assert f"Line 1 {the_one(october).pk} {WHY}" in after
-    assert "nobody goes after €0.50 until it is answered" in after
+    assert "Nobody goes after €0.50 until it is answered" in after
+    assert "€2.55 due; €0.50 in question. It is collected automatically once that is answered." in after
+    assert "Paying now pays all €3.05" in after
+    assert "by transfer" not in after
     assert "€0.50 of this line is disputed since" in after
     assert "Dispute this charge" not in after
     payer.post(f"/disputes/{the_one(october).pk}/withdraw/")
@@ -156,6 +162,73 @@ def test_where_nobody_may_the_page_does_not_speak_of_it(
         draft_like = Invoice.objects.get(pk=october.pk)
     assert draft_like.disputable_until is not None  # what it said it keeps
     assert "can be disputed until" in words(payer.get(f"/invoices/{october.pk}/"))
+
+
+def test_what_is_open_is_seen_and_answered_where_no_more_can_be_opened(
+    payer: Client, operator: Client, october: Invoice, settings: Any
+) -> None:
+    found = opened(october)
+    settings.DISPUTE_DAYS = 0
+    page = f"/invoices/{october.pk}/"
+    # As of one that became final before invoices said until when.
+    with patch.object(window, "closes_at", lambda invoice: None):
+        shown = words(payer.get(f"{page}?line=1"))
+        assert f"Line 1 {found.pk} {WHY}" in shown
+        assert "€2.00 of this line is disputed since" in shown
+        assert "lines can be disputed until" not in shown
+        assert "Not right?" not in words(payer.get(f"{page}?line=2"))
+        answered = {"verb": "decline", "answer": "it ran all night"}
+        assert operator.post(f"/ops/disputes/{found.pk}/", answered).status_code == 302
+        assert "Answered: it ran all night" in words(payer.get(page))
+
+
+def test_what_becomes_of_the_money_is_said_where_it_is_paid(payer: Client, october: Invoice) -> None:
+    page = f"/invoices/{october.pk}/"
+    payment = pay(october)
+    assert "answers once the payment that is under way has settled" in words(payer.get(f"{page}?line=1"))
+    found = opened(october)
+    shown = words(payer.get(page))
+    assert "A payment that may take all of it is under way." in shown
+    collect(payment)
+    shown = words(payer.get(f"{page}?line=2"))
+    assert "€2.00 is paid already. What is given back goes to your balance" in shown
+    assert "The invoice is paid: what is given back goes to your balance." in shown
+    assert "goes after" not in shown
+    answering.accept(found, minor=None, answer="", actor=MIRA, now=NOW)
+    assert "€2.00 went to your balance." in words(payer.get(page))
+
+
+def test_a_card_that_was_declined_is_not_asked_again_while_a_line_is_in_question(
+    payer: Client, october: Invoice
+) -> None:
+    ill(october, Ill.DECLINED)
+    collect(pay(october))
+    opened(october)
+    shown = words(payer.get(f"/invoices/{october.pk}/"))
+    assert "It is not tried again automatically while €2.00 of the invoice is in question." in shown
+
+
+def test_where_nobody_collects_what_is_in_question_is_not_asked_for(payer: Client, october: Invoice) -> None:
+    opened(october)
+    with payments.through(None):
+        shown = words(payer.get(f"/invoices/{october.pk}/"))
+    assert (
+        "€1.05 due; €2.00 in question. No payments are collected here: pay what is due by transfer" in shown
+    )
+
+
+def test_of_many_that_are_over_the_page_shows_the_latest(
+    payer: Client, october: Invoice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(invoices, "DISPUTES", 1)
+    older = opened(october)
+    asking.withdraw(older, actor=MIRA, now=NOW)
+    newer = opened(october)
+    asking.withdraw(newer, actor=MIRA, now=NOW)
+    still_open = opened(october)
+    shown = words(payer.get(f"/invoices/{october.pk}/"))
+    assert [each.pk in shown for each in (older, newer, still_open)] == [False, True, True]
+    assert "Older ones are left out here" in shown
 
 
 def test_another_tenants_dispute_is_not_there(payer: Client, october: Invoice) -> None:
