@@ -1,6 +1,7 @@
 from billing.models.budgets import Budget, BudgetAlert, BudgetMonth, BudgetStop, Hold, HoldPart
 from billing.models.caps import TokenCap, TokenDay, TokenLease, TokenPart
 from billing.models.charges import BillingRun, RatedCharge, RatingMark
+from billing.models.commitments import Commitment
 from billing.models.corrections import Correction, CorrectionPart, CorrectionShare
 from billing.models.credits import BalanceDraw, CreditNote, CreditNoteLine
 from billing.models.details import BillingDetails
@@ -58,6 +59,7 @@ __all__ = [
     "CardForm",
     "CardFormState",
     "CommandState",
+    "Commitment",
     "Correction",
     "CorrectionPart",
     "CorrectionShare",

@@ -69,6 +69,10 @@ def minimum_id() -> str:
     return ids.new("min")
 
 
+def commitment_id() -> str:
+    return ids.new("com")
+
+
 def dispute_id() -> str:
     return ids.new("dsp")
 

@@ -40,7 +40,7 @@ from tenants.services.walls import as_tenant
 
 FORMAT = "gpubroker-invoice"
 # The oldest that can say it: what is final has the same bytes for ever.
-UNTAXED, TAXED, TERMS, MONTHLY, CORRECTED, VOLUMES = range(1, 7)
+UNTAXED, TAXED, TERMS, MONTHLY, CORRECTED, VOLUMES, COMMITTED = range(1, 8)
 AT_ONCE = 1000  # leases in one statement
 TRIES = 3
 
@@ -66,6 +66,7 @@ class Bundle:
     terms: bool  # whether prices are told with more than what they cost
     # What the month carries beside its seconds, and what that follows from; None where it carries nothing.
     monthly: dict[str, list[dict[str, Any]]] | None
+    commitments: list[dict[str, Any]]  # that hold in the month; where there are none, nothing is said of any
     corrected: list[dict[str, Any]]  # what corrections changed of it while its month was open
     leases: list[tuple[str, int]]  # by id, each with the last of its stretches that is charged here
     volumes: list[tuple[str, int]]  # the same; where there are none, nothing is said of any
@@ -92,17 +93,19 @@ class Bundle:
     def _body(self) -> Iterator[str]:
         told = TERMS if self.terms else UNTAXED if self.taxes is None else TAXED
         version = told if self.monthly is None else CORRECTED if self.corrected else MONTHLY
-        version = VOLUMES if self.volumes else version
+        version = COMMITTED if self.commitments else VOLUMES if self.volumes else version
         yield f'{{"format":"{FORMAT}","version":{version},\n"invoice":{_json(self.head)},\n'
         sections = [("months", self.months), ("prices", self.prices), ("lines", self.lines)]
         if self.taxes is not None:
             sections.append(("taxes", self.taxes))
         sections += (self.monthly or {}).items()
-        if self.corrected or self.volumes:
+        if version >= CORRECTED:
             sections.append(("corrected", self.corrected))
+        if version >= COMMITTED:
+            sections.append(("commitments", self.commitments))
         for name, rows in sections:
             yield f'"{name}":[{",".join(f"{chr(10)}{_json(row)}" for row in rows)}],\n'
-        if self.volumes:
+        if version >= VOLUMES:
             yield '"volumes":['
             for at in range(0, len(self.volumes), AT_ONCE):
                 kept = self._histories(self.volumes[at : at + AT_ONCE])
@@ -231,7 +234,8 @@ def _gathered(
     end = max(month.span.upper for month in months)
     priced = {line.price_version_id for line in lines} | charged.promised
     versions = list(PriceVersion.objects.filter(pk__in=priced).order_by("pk"))
-    more = more or bool(charged.volumes)
+    commitments = facts.commitments(invoice)
+    more = more or bool(charged.volumes or commitments)
     terms = more or any(version.tenant_id or version.free_start_s for version in versions)
     nano = {version.pk: version.nano_per_hour for version in versions if terms}
     taxed = bool(invoice.treatment) or terms
@@ -262,6 +266,7 @@ def _gathered(
         taxes=_taxes(invoice) if taxed else None,
         terms=terms,
         monthly=facts.monthly(invoice, lines, carried) if more else None,
+        commitments=commitments,
         corrected=corrected,
         leases=sorted(one for one in charged.last.items() if one[0] not in charged.volumes),
         volumes=sorted(one for one in charged.last.items() if one[0] in charged.volumes),

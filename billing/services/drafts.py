@@ -13,7 +13,7 @@ from billing.domain.tax import TAXED
 from billing.models import BillingPeriod, Invoice, InvoiceLine, InvoiceStatus, MonthCharge, RatedCharge
 from billing.models.invoices import LineKind
 from billing.models.periods import OPEN
-from billing.services.month_charges import minimums, reckoning
+from billing.services.month_charges import committing, minimums, reckoning
 from billing.services.statements import statement
 from billing.services.tax import standings
 from tenants.models import Tenant
@@ -105,11 +105,11 @@ def _told(carried: Mapping[Invoice, Sequence[MonthCharge]]) -> list[dict[str, ob
 
 
 def _open_drafts(tenant: Tenant, now: datetime, closes: BillingPeriod | None) -> None:
-    """Begin an invoice for every open month that has a charge and none yet, or that closes and has a minimum."""
+    """Begin an invoice for every open month with a charge and none yet, or that closes and owes something anyway."""
     invoice = Invoice.objects.exclude(status=InvoiceStatus.VOID).filter(period=OuterRef("pk"))
     charge = RatedCharge.objects.filter(tenant_id=tenant.pk, billed_period_id=OuterRef("pk"))
     used = Q(Exists(charge))
-    if closes and any(part for _, part in minimums.in_force(tenant.pk, closes, tenant.currency)):
+    if closes and _owes(tenant, closes):
         used |= Q(pk=closes.pk)
     months = BillingPeriod.objects.filter(~Exists(invoice), used, tenant=tenant, status=OPEN)
     Invoice.objects.bulk_create(
@@ -119,3 +119,10 @@ def _open_drafts(tenant: Tenant, now: datetime, closes: BillingPeriod | None) ->
         ],
         ignore_conflicts=True,  # another worker began the same one
     )
+
+
+def _owes(tenant: Tenant, month: BillingPeriod) -> bool:
+    """Tell whether a month comes to something though nothing was used in it."""
+    if committing.in_force(tenant.pk, month, tenant.currency):
+        return True
+    return any(part for _, part in minimums.in_force(tenant.pk, month, tenant.currency))

@@ -1,5 +1,6 @@
 -- What of a month's use falls where in its offering's tiers, line by line and run by run: unit-seconds of the tenant's
--- month and offering in the order of their stretches, without what was given back and what a quote had fixed. Late
+-- month and offering in the order of their stretches, without what was given back, what a quote had fixed and what a
+-- commitment covers (`covered`). Late
 -- seconds count in the month whose invoice carries them.
 WITH carried AS (
   SELECT lease_id, seq, part, s, project_id, offering_id, price_version_id, unit_seconds, period_id, meter, kind
@@ -9,10 +10,17 @@ WITH carried AS (
   SELECT lease_id, seq, part, s, project_id, offering_id, price_version_id, unit_seconds, period_id, meter, kind
     FROM billing_ratedcharge
    WHERE billed_period_id = %(period)s AND period_id <> billed_period_id
+), left_over AS (
+  SELECT c.lease_id, c.seq, c.part, c.s, c.project_id, c.offering_id, c.price_version_id, c.period_id, c.meter, c.kind,
+         c.unit_seconds - CASE WHEN c.period_id = %(period)s THEN coalesce(k.seconds, 0) ELSE 0 END AS unit_seconds
+    FROM carried c
+    LEFT JOIN jsonb_to_recordset(%(covered)s::jsonb)
+           AS k (lease text, seq integer, part smallint, price bigint, seconds bigint)
+      ON (k.lease, k.seq, k.part, k.price) = (c.lease_id, c.seq, c.part, c.price_version_id)
 ), counted AS (
   SELECT c.*,
          sum(c.unit_seconds) OVER (PARTITION BY c.offering_id ORDER BY c.s, c.lease_id COLLATE "C", c.seq) AS until
-    FROM carried c
+    FROM left_over c
    WHERE c.kind = 'usage'
      AND c.offering_id IN (SELECT offering_id FROM billing_priceversion WHERE model <> 'flat')
      AND NOT EXISTS (SELECT FROM billing_quote q WHERE q.lease_id = c.lease_id AND q.offering_id = c.offering_id)

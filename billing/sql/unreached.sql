@@ -6,6 +6,9 @@ SELECT tenant_id, min(since)
         SELECT tenant_id, lower(valid) FROM billing_minimum WHERE lower(valid) <= %(now)s
            AND (upper(valid) IS NULL OR upper(valid) > %(now)s - interval '2 months')
          UNION ALL
+        SELECT tenant_id, lower(valid) FROM billing_commitment WHERE lower(valid) <= %(now)s
+           AND (upper(valid) IS NULL OR upper(valid) > %(now)s - interval '2 months')
+         UNION ALL
         SELECT v.tenant_id, greatest(v.used_at, sold.since)
           FROM broker_volume v
          CROSS JOIN (SELECT min(lower(p.valid)) AS since

@@ -17,10 +17,14 @@ The rules, which are all that it takes for granted:
   none, and for nothing before storage was first sold (`sold_since`).
 * A line is everything that one project used of one offering at one price; it is exact until it is rounded, once, to
   the smallest coin, halves up. The total is the sum of the lines, and of the tax on them where there is any.
+* A commitment covers, in every second that it holds in of the invoice's month, as many of its tenant's active units of
+  its offering as it is of, those of the lease first whose name comes first; not what was promised or taken back, and
+  not what is late. Covered seconds cost its price where that is less than theirs; what it covers of nobody's, too, as a
+  line.
 * A price in tiers (`graduated`) is of all that its tenant uses of the offering in the month, unit-seconds in the order
-  of their stretches (start, lease, transition), except what was promised: the first at the price itself, those from
-  `from_s` on at the tier's; by `volume`, all at the price of the tier that the sum reaches; by `package`, whole ones at
-  the tier's price for each, and what is left over by the hour, at most for the price of one more.
+  of their stretches (start, lease, transition), except what was promised or is covered: the first at the price itself,
+  those from `from_s` on at the tier's; by `volume`, all at the price of the tier that the sum reaches; by `package`,
+  whole ones at the tier's price for each, and what is left over by the hour, at most for the price of one more.
 * Then each discount of so many hundredths of a per cent, in the order told, takes that part of what is left of each
   line that it is of, cut to a 3600·10⁹th; then each of an amount takes whole coins of its lines in proportion to
   theirs, the missing ones where most was cut off; and where those are not enough, all that there is.
@@ -50,7 +54,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 FORMAT = "gpubroker-invoice"
 # Without a word about tax; with it; with whose a price is; and with what the month carries beside its seconds.
-UNTAXED, TAXED, TERMS, MONTHLY, CORRECTED, VOLUMES = 1, 2, 3, 4, 5, 6
+UNTAXED, TAXED, TERMS, MONTHLY, CORRECTED, VOLUMES, COMMITTED = 1, 2, 3, 4, 5, 6, 7
 EQUAL, DIFFERS, UNREADABLE = 0, 1, 2
 SEAL = b'"sha256":'
 STATES = frozenset(
@@ -146,6 +150,18 @@ class Minimum:
     minor: int
     since: datetime
     until: datetime | None
+
+
+@dataclass(frozen=True)
+class Commitment:
+    """So many units of an offering in every second, at this price of an hour; since version 7."""
+
+    id: str
+    offering: str
+    units: int
+    nano_per_hour: int
+    since: datetime
+    until: datetime | None  # None: beyond the month
 
 
 @dataclass(frozen=True)
@@ -308,6 +324,7 @@ class Bundle:
     corrected: tuple[Corrected, ...]
     leases: tuple[Lease, ...]
     volumes: tuple[Volume, ...]
+    commitments: tuple["Commitment", ...]
     sealed: bool  # its bytes are those that were written
 
 
@@ -326,10 +343,10 @@ def read(raw: bytes) -> Bundle:
     if (
         not isinstance(version, int)
         or isinstance(version, bool)
-        or version not in range(UNTAXED, VOLUMES + 1)
+        or version not in range(UNTAXED, COMMITTED + 1)
     ):
         raise Unreadable(
-            f"it is of version {version!a}, and this program knows {UNTAXED} to {VOLUMES}: get a newer one"
+            f"it is of version {version!a}, and this program knows {UNTAXED} to {COMMITTED}: get a newer one"
         )
     invoice, line = (_untaxed_invoice, _untaxed_line) if version == UNTAXED else (_invoice, _line)
     price, lease = (_price, _lease) if version >= TERMS else (_listed_price, _untold_lease)
@@ -341,13 +358,14 @@ def read(raw: bytes) -> Bundle:
     taxes = {"taxes": _list(_tax)} if version != UNTAXED else {}
     more = (MONTH if version >= MONTHLY else {}) | (MENDED if version >= CORRECTED else {})
     volumes = {"volumes": _list(_volume)} if version >= VOLUMES else {}
+    volumes |= {"commitments": _list(_commitment)} if version >= COMMITTED else {}
     parts = _shaped(found, whole | taxes | more | volumes, "the bundle")
     sealed, _, digest = raw.rpartition(SEAL)
     mine = hashlib.sha256(sealed).hexdigest()
     names = ("invoice", "months", "prices", "lines", "leases")
     return Bundle(
         **{name: parts[name] for name in names},
-        **{name: parts.get(name, ()) for name in ("taxes", *MONTH, *MENDED, "volumes")},
+        **{name: parts.get(name, ()) for name in ("taxes", *MONTH, *MENDED, "volumes", "commitments")},
         sealed=digest == b'"%s"}\n' % mine.encode(),
     )
 
@@ -502,6 +520,8 @@ _told_step = _made(Step, seq=_count, at=_moment, state=_state, offering=_text, p
 _part = _made(Part, seq=_count, month=_text)
 _size = _made(Size, seq=_count, at=_moment, gib=_count, offering=_text, project=_text)
 _volume = _made(Volume, id=_text, sold_since=_or_none(_moment), late=_list(_part), steps=_list(_size))
+_commitment = _made(Commitment, id=_text, offering=_text, units=_count, nano_per_hour=_digits, since=_moment,
+                    until=_or_none(_moment))  # fmt: skip
 _promise = _made(Promise, quote=_text, price=_count, offering=_text, nano_per_hour=_digits, quantity=_count,
                  max_duration_s=_count, cap=_count, made=_moment, expires=_moment, cited=_moment)  # fmt: skip
 LEASE = {"id": _text, "promised": _or_none(_promise), "late": _list(_part)}
@@ -516,7 +536,23 @@ _untold_lease, _lease = (
 Key = tuple[str, str, int]  # project, offering, price: what makes a line
 
 
-Use = tuple[datetime, str, int, int, Key, Price]  # start, lease, transition, unit-seconds, line, price
+@dataclass
+class Use:
+    """A stretch of a lease at one price, which tiers and commitments count."""
+
+    start: datetime
+    lease: str
+    seq: int
+    seconds: int  # each counted once for every unit
+    key: Key
+    price: Price
+    units: int
+    on_time: bool  # of the invoice's own month
+    covered: int = 0  # of its seconds
+
+    @property
+    def end(self) -> datetime:
+        return self.start + self.seconds // self.units * SECOND
 
 
 @dataclass
@@ -770,8 +806,10 @@ def _charge(
             continue
         if promise is None:
             key = begun.project, begun.offering, price.id
+            of = report.bundle.invoice.month
+            on_time = any(m.label == of and m.start <= since < m.end for m in report.bundle.months)
             report.used.setdefault(begun.offering, []).append(
-                (since, lease.id, begun.seq, seconds * begun.quantity, key, price)
+                Use(since, lease.id, begun.seq, seconds * begun.quantity, key, price, begun.quantity, on_time)
             )
         line.unit_seconds += seconds * begun.quantity
         line.amount += Fraction(price.nano_per_hour, NANO) * seconds * begun.quantity / HOUR
@@ -817,6 +855,7 @@ def _shared(price: Price, start: datetime, end: datetime) -> tuple[datetime, dat
 def _carry(report: Report) -> None:
     """Take off what the month takes off lines and add what it adds, in its one order."""
     invoice = report.bundle.invoice
+    _commitments(report)
     _tiers(report)
     for percent in (True, False):
         for discount in report.bundle.discounts:
@@ -834,6 +873,7 @@ def _carry(report: Report) -> None:
 
 
 NO_LINE: Key = ("", "minimum", 0)
+SHORT: Key = ("", "shortfall", 0)
 
 
 def _coin(invoice: Invoice) -> int:
@@ -846,15 +886,74 @@ def _carried(report: Report, key: Key, kind: str, source: str, exact: int, *, ba
     report.sums[key].month += exact
 
 
+def _commitments(report: Report) -> None:
+    """Take off what covered seconds are cheaper, and add what commitments cover of nobody's."""
+    unused = list[tuple[Commitment, int, int]]()
+    month = next((m for m in report.bundle.months if m.label == report.bundle.invoice.month), None)
+    held, order = (
+        report.bundle.commitments,
+        [(each.offering, each.since) for each in report.bundle.commitments],
+    )
+    if order != sorted(order) or any(
+        a.offering == b.offering and (a.until is None or a.until > b.since) for a, b in pairwise(held)
+    ):
+        report.differences.append("the commitments: two of an offering hold at once, or they are in no order")
+    for agreed in held:
+        if month is None or agreed.units < 1 or agreed.nano_per_hour < 1:
+            report.differences.append(f"commitment {agreed.id}: it is of nothing")
+            continue
+        since, until = max(agreed.since, month.start), min(agreed.until or month.end, month.end)
+        if since >= until:
+            report.differences.append(f"commitment {agreed.id}: it does not hold in the month")
+            continue
+        whole = (until - since) // SECOND * agreed.units
+        found = _sweep(agreed, since, until, report.used.get(agreed.offering, []))
+        less = dict[Key, int]()
+        for use, seconds in found:
+            cheaper = max(use.price.nano_per_hour - agreed.nano_per_hour, 0) * seconds
+            less[use.key] = less.get(use.key, 0) + cheaper
+            use.covered += seconds
+        for key, num in sorted(less.items()):
+            if (off := min(num, report.sums[key].exact)) > 0:
+                _carried(report, key, "commit", agreed.id, -off, base=report.sums[key].exact)
+        unused.append((agreed, whole, whole - sum(seconds for _, seconds in found)))
+    for agreed, whole, left in unused:
+        if left:
+            report.sums.setdefault(SHORT, Sum())
+            nano = agreed.nano_per_hour
+            _carried(report, SHORT, "shortfall", agreed.id, left * nano, base=whole * nano)
+
+
+def _sweep(agreed: Commitment, since: datetime, until: datetime, uses: list[Use]) -> list[tuple[Use, int]]:
+    """Go from each moment at which a stretch begins or ends to the next, and share the units among what is active."""
+    here = [use for use in uses if use.on_time and use.start < until and use.end > since]
+    turns = dict[datetime, tuple[list[int], list[int]]]()
+    for n, use in enumerate(here):
+        turns.setdefault(max(use.start, since), ([], []))[0].append(n)
+        turns.setdefault(min(use.end, until), ([], []))[1].append(n)
+    active, found = list[tuple[str, int]](), [0] * len(here)
+    for (at, (begin, end)), (then, _) in pairwise([*sorted(turns.items()), (until, ([], []))]):
+        gone = set(end)
+        active = sorted([one for one in active if one[1] not in gone] + [(here[n].lease, n) for n in begin])
+        left = agreed.units
+        for _, n in active:
+            if not left:
+                break
+            taken = min(left, here[n].units)
+            found[n] += (then - at) // SECOND * taken
+            left -= taken
+    return [(use, seconds) for use, seconds in zip(here, found, strict=True) if seconds]
+
+
 def _tiers(report: Report) -> None:
     """Take off what tiers and packages are cheaper than the price of an hour, of all that counts in the month."""
     less = dict[Key, int]()
     for uses in report.used.values():
-        whole, position = sum(use[3] for use in uses), 0
-        for _, _, _, seconds, key, price in sorted(uses, key=lambda use: use[:3]):
-            here, position = position, position + seconds
-            if price.model != "flat":
-                less[key] = less.get(key, 0) + _cheaper(price, here, position, whole)
+        whole, position = sum(use.seconds - use.covered for use in uses), 0
+        for use in sorted(uses, key=lambda use: (use.start, use.lease, use.seq)):
+            here, position = position, position + use.seconds - use.covered
+            if use.price.model != "flat":
+                less[use.key] = less.get(use.key, 0) + _cheaper(use.price, here, position, whole)
     for key, num in sorted(less.items()):
         off = min(num, report.sums[key].exact)
         if off > 0:

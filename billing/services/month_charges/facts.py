@@ -3,8 +3,8 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from billing.models import Discount, Invoice, InvoiceLine, Minimum, MonthCharge, PriceVersion
-from billing.services.month_charges import discounting, minimums
+from billing.models import Commitment, Discount, Invoice, InvoiceLine, Minimum, MonthCharge, PriceVersion
+from billing.services.month_charges import committing, discounting, minimums
 
 Told = dict[str, Any]
 
@@ -54,6 +54,23 @@ def monthly(invoice: Invoice, lines: list[InvoiceLine], carried: list[MonthCharg
     }
 
 
+def commitments(invoice: Invoice) -> list[Told]:
+    """Tell the commitments that hold in the month, by offering."""
+    held = committing.in_force(invoice.tenant_id, invoice.period, invoice.currency)
+    return [_commitment(each, invoice.period.span.upper) for each in held]
+
+
+def _commitment(agreed: Commitment, end: datetime) -> Told:
+    return {
+        "id": agreed.pk,
+        "offering": agreed.offering_id,
+        "units": agreed.units,
+        "nano_per_hour": str(agreed.nano_per_hour),
+        "since": _moment(agreed.valid.lower),
+        "until": _before(end, agreed.valid.upper),
+    }
+
+
 def _discount(discount: Discount, offerings: list[str]) -> Told:
     return {
         "id": discount.pk,
@@ -64,13 +81,17 @@ def _discount(discount: Discount, offerings: list[str]) -> Told:
 
 
 def _minimum(agreed: Minimum, end: datetime) -> Told:
-    until = agreed.valid.upper
     return {
         "id": agreed.pk,
         "minor": agreed.minor,
         "since": _moment(agreed.valid.lower),
-        "until": _moment(until) if until and until < end else None,
+        "until": _before(end, agreed.valid.upper),
     }
+
+
+def _before(end: datetime, until: datetime | None) -> str | None:
+    """Tell when something ends; when that is beyond the month is left out, for it may be decided later."""
+    return _moment(until) if until and until < end else None
 
 
 def _moment(at: datetime) -> str:

@@ -22,6 +22,8 @@ class Month:
     currency: str
     lines: dict[Key, int]
     charges: list[MonthCharge] = field(default_factory=list)
+    # Unit-seconds that commitments cover, by charge (lease, transition, part, price version): tiers are of the rest.
+    covered: dict[tuple[str, int, int, int], int] = field(default_factory=dict)
 
     @property
     def exponent(self) -> int:

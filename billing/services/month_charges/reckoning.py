@@ -9,13 +9,20 @@ from collections.abc import Callable, Iterable
 from django.db import connection
 
 from billing.models import Invoice, MonthCharge
-from billing.services.month_charges import discounting, minimums, tiering
+from billing.services.month_charges import committing, discounting, minimums, tiering
 from billing.services.month_charges.month import Key, Month, begun
 from billing.services.statements import statement
 
 Rule = Callable[[Month], None]
-# Prices in tiers first, for they are prices; then what was agreed on; the least of a month sees all the rest.
-RULES: tuple[Rule, ...] = (tiering.apply, discounting.percents, discounting.amounts, minimums.apply)
+# Commitments first, for what they cover has a price of its own; then prices in tiers, of all that is left; then what
+# was agreed on beside prices; the least of a month sees all the rest.
+RULES: tuple[Rule, ...] = (
+    committing.apply,
+    tiering.apply,
+    discounting.percents,
+    discounting.amounts,
+    minimums.apply,
+)
 
 
 def any_terms(tenant_id: str) -> bool:

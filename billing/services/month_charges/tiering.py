@@ -1,5 +1,6 @@
 """Prices in tiers and packages: what they take off the price of an hour, for all of a tenant's month together."""
 
+import json
 from typing import Any
 
 from django.db import connection
@@ -57,5 +58,9 @@ def of(version: PriceVersion) -> Tiered:
 
 def _used(month: Month) -> list[tuple[Any, ...]]:
     with connection.cursor() as cursor:
-        cursor.execute(statement("tiers"), {"period": month.period.pk})
+        covered = [
+            {"lease": lease, "seq": seq, "part": part, "price": price, "seconds": seconds}
+            for (lease, seq, part, price), seconds in month.covered.items()
+        ]
+        cursor.execute(statement("tiers"), {"period": month.period.pk, "covered": json.dumps(covered)})
         return list(cursor.fetchall())

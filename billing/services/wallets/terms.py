@@ -5,7 +5,7 @@ from datetime import datetime
 from django.db import transaction
 from django.db.models import F, Q
 
-from billing.models import Minimum, PaymentTerms, TenantStanding, TenantTerms
+from billing.models import Commitment, Minimum, PaymentTerms, TenantStanding, TenantTerms
 from billing.services.funds.budgets import alone
 from billing.services.wallets import beginning
 from broker.services.leases import evicting
@@ -25,6 +25,10 @@ def of(tenant: Tenant) -> TenantTerms:
 
 class HasMinimum(Refused):
     code, status, title = "has-minimum", 409, "This tenant has a minimum"
+
+
+class HasCommitment(Refused):
+    code, status, title = "has-commitment", 409, "This tenant has a commitment"
 
 
 @transaction.atomic
@@ -59,7 +63,7 @@ def set_terms(
             TenantTerms.objects.filter(pk=found.pk).update(**fields, version=F("version") + 1)
             found.refresh_from_db()
         if payment == PaymentTerms.PREPAID and payment != before["payment"]:
-            _check_minimum(tenant, now)
+            _check_owed(tenant, now)
         if payment != before["payment"]:
             if payment == PaymentTerms.PREPAID:
                 beginning.count(tenant, now=now)
@@ -79,11 +83,19 @@ def set_terms(
         return found
 
 
-def _check_minimum(tenant: Tenant, now: datetime) -> None:
-    """Refuse to let a tenant pay beforehand that owes a least spend when a month ends: nothing was set aside for it."""
+def _check_owed(tenant: Tenant, now: datetime) -> None:
+    """Refuse to let a tenant pay beforehand that owes something when a month ends, used or not: nothing is set aside.
+
+    That is the least of a month, and what it committed to.
+    """
     open_ended = Q(valid__endswith__gt=now) | Q(valid__upper_inf=True)
     if Minimum.objects.filter(open_ended, tenant=tenant).exists():
         raise HasMinimum(
             f"{tenant.name} agreed to spend at least so much a month, which is owed when a month ends.",
             fix="End its minimum first.",
+        )
+    if Commitment.objects.filter(open_ended, tenant=tenant).exists():
+        raise HasCommitment(
+            f"{tenant.name} committed to units that it pays for, used or not, when a month ends.",
+            fix="End its commitments first.",
         )

@@ -1,11 +1,13 @@
-"""Months of chance, with tiers, discounts and minimums: the product against the program that shares no line with it."""
+"""Months of chance, with commitments, tiers, discounts and minimums: the product against the program that shares no
+line with it.
+"""
 
 import random
 
 import pytest
 
 from billing.models import Invoice
-from billing.services import drafts, minimums, rating
+from billing.services import commitments, drafts, minimums, rating
 from tenants.services.walls import as_tenant
 from tests.billing import stories
 from tests.billing.histories import EURO, LONG_AGO, OPERATOR, sold
@@ -44,6 +46,12 @@ def test_whatever_happens_the_independent_program_comes_to_the_same(seed: int) -
         given(story.tenant, first_month="2026-01", last_month=f"2026-0{n + 2}", **size, **scope)
     least = {"minor": chance.randrange(1, 10_000), "since": START, "until": END}
     minimums.agree(story.tenant, **least, actor=OPERATOR, now=START)
+    for offering in sells.offerings:
+        if offering.price_class == "on_demand":
+            about = {"units": chance.randrange(1, 4), "nano_per_hour": chance.randrange(1, EURO)}
+            commitments.agree(
+                story.tenant, offering, **about, since=START, until=END, actor=OPERATOR, now=START
+            )
     assert not rating.rate(now=NOW).gaps
     drafts.refresh(story.tenant, now=NOW)
     assert drafts.refresh(story.tenant, now=NOW) == 0

@@ -293,7 +293,7 @@ def test_it_tells_drafts_whole_currencies_and_what_differs() -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda d: d.update(version=5), "it is of version 5, and this program knows 1 to 4: get a newer one"),
+        (lambda d: d.update(version=8), "it is of version 8, and this program knows 1 to 7: get a newer one"),
         (lambda d: d.update(format="other"), "it is no bundle of an invoice"),
         (lambda d: d.update(credits=[]), "the bundle lacks or holds what this program does not know: ['credits']"),
         (lambda d: d.pop("lines"), "the bundle lacks or holds what this program does not know: ['lines']"),
