@@ -8,7 +8,7 @@ How long a slow one takes is drawn from its key, so that the same charge always 
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from django.db import connection
+from django.db import connection, transaction
 from django.db.backends.postgresql.psycopg_any import Jsonb
 
 from billing.models import SimulatedCharge, SimulatedRefund
@@ -31,11 +31,13 @@ INSERT INTO billing_simulatedcharge (key, payer, minor, currency, text, declined
 VALUES (%(key)s, %(payer)s, %(minor)s, %(currency)s, %(text)s, %(declined)s, %(made_at)s, %(answers_at)s)
 ON CONFLICT (key) DO UPDATE SET key = excluded.key RETURNING *
 """
-# Sends back what is left of a charge, or returns what was sent back under this key.
+# Whoever waits for it sees in its next statement what was sent back meanwhile; within one it would not.
+KEEP = "SELECT 1 FROM billing_simulatedcharge WHERE key = %s FOR UPDATE"
+# Sends back what is left of a charge that is kept, or returns what was sent back under this key.
 SEND_BACK = """
 WITH charge AS (
   SELECT key, minor FROM billing_simulatedcharge
-   WHERE key = %(charge)s AND currency = %(currency)s AND NOT declined AND answers_at <= %(now)s FOR UPDATE
+   WHERE key = %(charge)s AND currency = %(currency)s AND NOT declined AND answers_at <= %(now)s
 ), back AS (
   SELECT coalesce(sum(r.minor), 0) AS minor FROM charge JOIN billing_simulatedrefund r ON r.charge_id = charge.key
 )
@@ -97,7 +99,9 @@ class SimulatedGateway:
         if ill is Ill.DECLINED:
             return Declined("The bank does not take it back.", "not_taken_back")
         asked = {"key": back.key, "charge": back.charge, "minor": back.minor, "currency": back.currency}
-        made = list(SimulatedRefund.objects.raw(SEND_BACK, {**asked, "now": now}))
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute(KEEP, [back.charge])
+            made = list(SimulatedRefund.objects.raw(SEND_BACK, {**asked, "now": now}))
         if ill is Ill.LOST:
             raise Unanswered("the simulated gateway's answer was lost")
         if not made:

@@ -72,7 +72,7 @@ class Lease(TenantOwned):
     at = models.DateTimeField()  # that Transition's moment
     generation = models.PositiveIntegerField(default=1)  # rises on every placement: the fence
     conditions = models.JSONField(default=dict)  # {"degraded": "since …, because …"}
-    ill_since = models.DateTimeField(null=True)  # since when it is degraded, if it is: else the last time
+    ill_since = models.DateTimeField(null=True)  # since when it is seen to be degraded, without a break
     progress = models.JSONField(default=dict)  # what the provisioner is at: {"text": …, "percent": …}
     waits_for = models.CharField(max_length=300, blank=True, default="")  # why it queues, in one sentence
 

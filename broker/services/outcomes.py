@@ -231,7 +231,8 @@ def _ill(lease: Lease, observation: Observation, now: datetime) -> None:
     }
     if lease.conditions != ill:
         changes["conditions"] = ill
-    if str(Condition.DEGRADED) not in lease.conditions:
+    # What nobody saw is no proof that nothing ran: it is ill anew, and older releases noted no moment.
+    if lease.ill_since is None or set(lease.conditions) != {str(Condition.DEGRADED)}:
         changes["ill_since"] = now
     _note(lease, **changes)
     _look_soon(lease, observation, now)
@@ -295,6 +296,8 @@ def _recovered(lease: Lease, observation: Observation, now: datetime) -> None:
     for told in ("conditions", "progress"):
         if getattr(lease, told):
             changes[told] = {}
+    if lease.ill_since is not None:
+        changes["ill_since"] = None
     _note(lease, **changes)
 
 

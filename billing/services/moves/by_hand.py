@@ -42,7 +42,7 @@ def nothing_was_taken(moving: Moving[Row], row: Row, *, why: str, actor: Actor, 
             moving.anew(found, now=now, untaken=legible(reason))
         else:
             declined = untaken(reason)
-            moving.rows().filter(pk=found.pk).update(
+            settled = moving.as_read(found).update(
                 status=PaymentStatus.DECLINED,
                 settled_at=now,
                 due_at=None,
@@ -53,6 +53,10 @@ def nothing_was_taken(moving: Moving[Row], row: Row, *, why: str, actor: Actor, 
                 code=declined.code,
                 reason=legible(declined.reason),
             )
+            if not settled:
+                raise NotByHand(
+                    f"{moving.title.capitalize()} {found.pk} has just moved on.", fix="Look at it again."
+                )
             found.refresh_from_db()
             moving.declined(found, found.reason, now=now)
         moving.record("nothing_taken", found, actor=actor, now=now, **told)

@@ -20,6 +20,7 @@ from ports import doorbell, payments
 from ports.chance import Chance
 from ports.payments import Declined, Gateway, Outcome, Rejected, Succeeded, Unanswered
 from tenants.services.actors import Actor
+from tenants.services.refusals import Refused
 from tenants.services.walls import as_sweep, as_tenant
 
 log = structlog.get_logger(__name__)
@@ -30,6 +31,10 @@ UNFORESEEN, UNTAKEN = "unforeseen", "nothing_taken"
 DIED = f"{MOST_FALLS} attempts in a row ended with the death of the process that made them."
 Hint = tuple[str, str, str]  # task, subject, tenant
 Row = TypeVar("Row", bound=Move)
+
+
+class Moved(Refused):
+    code, status, title = "moved-on", 409, "It is no longer as it was"
 
 
 class Moving(ABC, Generic[Row]):
@@ -121,12 +126,20 @@ class Moving(ABC, Generic[Row]):
         doorbell.ring(self.task, row.pk, tenant_id=row.tenant_id, now=now, after_s=after_s)
 
     def anew(self, row: Row, *, now: datetime, untaken: str = "") -> None:
-        """Let a row that waits for a person go on: the same key is asked for again, or is to be given up."""
+        """Let a row that waits for a person go on: the same key is asked for again, or is to be given up.
+
+        Raises Moved where it is no longer as it was read.
+        """
         fresh = {"status": PaymentStatus.PENDING, "due_at": now, "stuck_at": None, "fell": 0}
         told = {"reason": "", "code": "", "claimed_until": None, "untaken": untaken}
-        self.rows().filter(pk=row.pk).update(**fresh, **told)
+        if not self.as_read(row).update(**fresh, **told):
+            raise Moved(f"{self.title.capitalize()} {row.pk} has just moved on.", fix="Look at it again.")
         self.ring(row, now=now)
         row.refresh_from_db()
+
+    def as_read(self, row: Row) -> QuerySet[Row]:
+        """Return the row as long as it stands as it was read, and in nobody else's hands."""
+        return self.rows().filter(pk=row.pk, status=row.status, claimed_until=row.claimed_until)
 
     def asks_here(self, row: Move) -> bool:
         """Tell whether the gateway that it was begun with is the one that collects here."""

@@ -24,6 +24,9 @@ class _TopUps(Moving[TopUp]):
         )
         return gateway.withdraw(charge, now=now) if row.untaken else gateway.charge(charge, now=now)
 
+    def lock(self, row: TopUp) -> None:
+        TopUp.objects.select_for_update().get(pk=row.pk)
+
     def record(self, what: str, row: TopUp, *, actor: Actor, now: datetime, **detail: object) -> None:
         action = "settle" if what == "succeed" else what
         record(f"topup.{action}", row, actor=actor, now=now, **detail)

@@ -75,6 +75,15 @@ def _gateway() -> Gateway:
 
 def _ask_again(waits: TopUp, gateway: Gateway, minor: int, *, actor: Actor, now: datetime) -> TopUp:
     """Let the same go on: it may have taken the money already, so that another could take it twice."""
+    TOPUPS.lock(waits)  # a worker that was late may be settling it
+    waits.refresh_from_db()
+    if waits.status not in UNSETTLED:
+        raise NotNow(
+            f"A top-up of {Money(waits.minor, waits.currency)} has just {waits.status}.",
+            fix=Fix(
+                "Look at it, and ask once more if you want another.", "GET", f"/api/v1/topups/{waits.pk}"
+            ),
+        )
     if waits.status == PaymentStatus.PENDING:
         raise NotNow(
             f"A top-up of {Money(waits.minor, waits.currency)} is under way.",

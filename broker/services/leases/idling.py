@@ -13,10 +13,12 @@ from broker.domain.states import Condition, LeaseState
 from broker.models import Lease
 
 LASTS = timedelta(minutes=15)
+SEEN = timedelta(minutes=3)  # one that is ill is looked at each minute: for longer, its cluster is silent
+UNSEEN = [str(Condition.UNREACHABLE), str(Condition.REPARTITIONING)]
 
 
 def idle(rows: QuerySet[Lease], *, now: datetime) -> QuerySet[Lease]:
     """Return those of some leases of which nothing has run for a quarter of an hour, though their cluster answers."""
-    return rows.filter(
-        state=LeaseState.ACTIVE, conditions__has_key=str(Condition.DEGRADED), ill_since__lte=now - LASTS
-    ).exclude(conditions__has_key=str(Condition.UNREACHABLE))
+    ill = {"conditions__has_key": str(Condition.DEGRADED), "ill_since__lte": now - LASTS}
+    seen = rows.filter(state=LeaseState.ACTIVE, seen_at__gte=now - SEEN, **ill)
+    return seen.exclude(conditions__has_any_keys=UNSEEN)

@@ -182,15 +182,24 @@ def test_what_idles_ends_and_what_works_goes_on(kestrel: Home, life: Life) -> No
     assert "leases are ended of which nothing has run for a quarter of an hour" in text
     life.ask(kestrel, offering(), max_duration_s=600)
     life.clock.at += timedelta(minutes=10)
+    assert watched(life) == 0, "nobody has seen it lately"
+    seen(life, kestrel)
     assert watched(life) == 1
     assert ends(idle) == ("releasing", EndReason.BUDGET)
     assert ends(works)[0] == ends(new)[0] == "active"
     life.clock.at += timedelta(minutes=5)
+    seen(life, kestrel)
     assert watched(life) == 1, "it is looked at each minute"
     assert (stop_of(purse, "idle").ended, stop_of(purse, "idle").done_at) == (2, None)
     budget(kestrel, 100_000, life)
     assert stop_of(purse, "idle").lifted_at == life.now
     assert [subject for _, subject, _ in post(life)] == ["Nothing more is stopped in Kestrel"]
+
+
+def seen(life: Life, owner: Home) -> None:
+    """Let clusters have told of every lease a moment ago."""
+    with as_tenant(owner.tenant.pk):
+        Lease.objects.filter(state=LeaseState.ACTIVE).update(seen_at=life.now)
 
 
 def ill(lease: Lease, life: Life, *, minutes: int) -> None:

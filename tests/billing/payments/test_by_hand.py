@@ -1,6 +1,8 @@
 """What operators settle by hand: that nothing was taken, with a reason, and only while nobody brings another answer."""
 
 from datetime import datetime, timedelta
+from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -8,6 +10,7 @@ from billing.gateways.simulated import SimulatedGateway
 from billing.models import Invoice, Payment
 from billing.services.moves import by_hand, moving
 from billing.services.moves.by_hand import NotByHand
+from billing.services.moves.moving import Moved
 from billing.services.payments import collecting, waiting
 from billing.services.payments.standing import Standing, stands
 from ports import payments
@@ -101,6 +104,23 @@ def test_what_is_settled_or_can_still_be_asked_for_is_not_settled_by_hand() -> N
     with pytest.raises(NotByHand, match="is succeeded"):
         untaken(payment)
     assert (fresh(invoice).status, [each.status for each in tried(invoice)]) == ("paid", ["succeeded"])
+
+
+def test_what_a_worker_takes_into_its_hands_meanwhile_is_not_settled_by_hand() -> None:
+    invoice = bill()
+    payment = stuck(invoice)
+    real = by_hand._check
+
+    def meanwhile(*told: Any) -> None:
+        real(*told)
+        with as_tenant(invoice.tenant_id):
+            Payment.objects.update(status="pending", due_at=LATER, stuck_at=None, claimed_until=LATER)
+
+    refused = pytest.raises(NotByHand, match="has just moved on")
+    with payments.through(Other()), mock.patch.object(by_hand, "_check", meanwhile), refused:
+        untaken(payment)
+    with mock.patch.object(by_hand, "_check", meanwhile), pytest.raises(Moved, match="has just moved on"):
+        untaken(payment)
 
 
 def test_what_waits_for_a_gateway_that_is_gone_is_listed_and_may_be_settled() -> None:

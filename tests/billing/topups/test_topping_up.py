@@ -12,6 +12,7 @@ from billing.gateways.simulated import Ill, SimulatedGateway
 from billing.models import AutoTopUp, TopUp
 from billing.services import proofs
 from billing.services.ledger import books
+from billing.services.moves.moving import Moved
 from billing.services.topups import by_itself, collecting
 from billing.services.topups.opening import NotNow
 from ports import clock, payments
@@ -99,6 +100,25 @@ def test_what_a_gateway_never_takes_waits_for_a_person_who_asks_for_the_same(kes
     assert (again.pk, again.status) == (stuck.pk, "pending")
     assert collect(again, now=LATER).status == "succeeded"
     assert balance(kestrel) == 100
+
+
+def test_what_a_late_worker_settles_meanwhile_is_not_asked_for_again(kestrel: Home) -> None:
+    ill(kestrel, Ill.REJECTED)
+    stuck = collect(top_up(kestrel, 100))
+    lock = collecting.TOPUPS.lock
+
+    def late(row: TopUp) -> None:
+        with mock.patch.object(collecting.TOPUPS, "lock", lock):
+            collecting.TOPUPS.settle(row, Succeeded("sim_late"), NOW)
+        lock(row)
+
+    refused = pytest.raises(NotNow, match="has just succeeded")
+    with mock.patch.object(collecting.TOPUPS, "lock", late), refused:
+        top_up(kestrel, 100, now=LATER)
+    collecting.TOPUPS.settle(stuck, Succeeded("sim_late"), NOW)
+    with as_tenant(kestrel.tenant.pk), pytest.raises(Moved, match="has just moved on"):
+        collecting.TOPUPS.anew(stuck, now=LATER)
+    assert (fresh(stuck).status, balance(kestrel)) == ("succeeded", 100)
 
 
 def test_only_the_gateway_that_it_was_begun_with_is_asked(kestrel: Home) -> None:

@@ -9,14 +9,16 @@ from typing import Any
 import pytest
 from django.db import DatabaseError, connections, transaction
 
-from billing.gateways.simulated import SimulatedGateway
+from billing.gateways.simulated import Ill, SimulatedGateway
 from billing.models import TopUp
+from billing.services.moves import by_hand, moving
+from billing.services.moves.by_hand import NotByHand
 from billing.services.topups import collecting
 from billing.services.topups.opening import NotNow
 from ports import clock, doorbell, payments
 from ports.payments import Succeeded
 from tenants.services.walls import as_tenant
-from tests.billing.topups.tills import balance, collect, every, top_up
+from tests.billing.topups.tills import balance, collect, every, fresh, ill, top_up
 from tests.database import OwnDatabase
 from tests.world import NOW, Home, home
 
@@ -30,7 +32,7 @@ def at_once(act: Callable[[], Any]) -> int:
         try:
             start.wait(60)
             act()
-        except NotNow:
+        except (NotNow, NotByHand):
             return False
         else:
             return True
@@ -56,6 +58,23 @@ def test_b15_thirty_two_settles_at_once_credit_once(kestrel: Home) -> None:
 def test_of_thirty_two_who_ask_at_once_one_is_let_in(kestrel: Home) -> None:
     assert at_once(partial(top_up, kestrel, 5000)) == 1
     assert len(every(kestrel)) == 1
+
+
+def test_of_settles_and_the_operators_word_at_once_what_was_taken_counts(kestrel: Home) -> None:
+    ill(kestrel, Ill.REJECTED)
+    stuck = collect(top_up(kestrel, 5000))
+    turns = iter(range(MANY))
+
+    def act() -> None:
+        if next(turns) % 2:
+            collecting.TOPUPS.settle(stuck, Succeeded("sim_1"), NOW)
+        else:
+            by_hand.nothing_was_taken(
+                collecting.TOPUPS, stuck, why="no", actor=kestrel.actor, now=NOW + moving.CLAIM
+            )
+
+    at_once(act)
+    assert (fresh(stuck).status, balance(kestrel)) == ("succeeded", 5000)
 
 
 def test_a_settled_topup_stays_what_it_is(kestrel: Home) -> None:

@@ -8,7 +8,7 @@ from broker.models import Cluster, Lease
 from broker.provisioners.base import Observation, Order, Seen
 from broker.provisioners.simulated import SimulatedProvisioner
 from broker.services import clusters, reconcile
-from broker.services.leases import growing
+from broker.services.leases import growing, idling
 from broker.services.leases.ticks import tick
 from ports import clock
 from tenants.services.walls import as_tenant
@@ -229,3 +229,63 @@ def test_the_cluster_hears_of_an_extension_at_once(life: Life) -> None:
     assert ("broker.step", lease.pk) in [
         (task, subject) for at, _, task, subject, _ in life.hints if at <= life.now
     ]
+
+
+def idles(life: Life, lease: Lease) -> bool:
+    with as_tenant(lease.tenant_id):
+        return idling.idle(Lease.objects.filter(pk=lease.pk), now=life.now).exists()
+
+
+def starts(life: Life) -> Observation:
+    return Observation(Seen.PENDING, "starting", last_seen=life.now, runs=True)
+
+
+def seen_ill(life: Life, lease: Lease, stubborn: Stubborn, *, minutes: int) -> None:
+    """Let its cluster say each minute that its program is not ready."""
+    for _ in range(minutes):
+        stubborn.says = starts(life)
+        told(life, lease)
+        life.clock.at += timedelta(minutes=1)
+
+
+def test_what_is_seen_to_be_ill_for_a_quarter_of_an_hour_idles(life: Life, stubborn: Stubborn) -> None:
+    lease = fresh(life.lease(home(), offering(), max_duration_s=9 * 3600))
+    seen_ill(life, lease, stubborn, minutes=15)
+    assert idles(life, lease)
+    stubborn.says = None
+    told(life, lease)
+    assert (fresh(lease).ill_since, idles(life, lease)) == (None, False)
+
+
+def test_what_was_ill_before_its_moment_was_noted_is_ill_from_the_next_look_on(
+    life: Life, stubborn: Stubborn
+) -> None:
+    lease = fresh(life.lease(home(), offering(), max_duration_s=9 * 3600))
+    with as_tenant(lease.tenant_id):
+        Lease.objects.filter(pk=lease.pk).update(conditions={"degraded": "starting"})
+    seen_ill(life, lease, stubborn, minutes=1)
+    assert fresh(lease).ill_since is not None
+
+
+@pytest.mark.parametrize("unseen", ["unreachable", "repartitioning"])
+def test_the_time_in_which_nobody_saw_it_is_no_idling(life: Life, stubborn: Stubborn, unseen: str) -> None:
+    lease = fresh(life.lease(home(), offering(), max_duration_s=9 * 3600))
+    seen_ill(life, lease, stubborn, minutes=14)
+    with as_tenant(lease.tenant_id):
+        ill = fresh(lease).conditions
+        Lease.objects.filter(pk=lease.pk).update(conditions={**ill, unseen: "nobody knows"})
+    assert not idles(life, lease)
+    life.clock.at += timedelta(minutes=2)
+    assert not idles(life, lease)
+    seen_ill(life, lease, stubborn, minutes=14)
+    assert list(fresh(lease).conditions) == ["degraded"]
+    assert not idles(life, lease)
+    seen_ill(life, lease, stubborn, minutes=1)
+    assert idles(life, lease)
+
+
+def test_what_nobody_has_looked_at_for_minutes_does_not_idle(life: Life, stubborn: Stubborn) -> None:
+    lease = fresh(life.lease(home(), offering(), max_duration_s=9 * 3600))
+    seen_ill(life, lease, stubborn, minutes=15)
+    life.clock.at += timedelta(minutes=3)
+    assert not idles(life, lease)
