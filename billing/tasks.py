@@ -82,16 +82,25 @@ def remind() -> None:
 
 @answering("billing.watch_budgets")
 def watch_budgets() -> None:
-    """Tell of budgets that are spent to a share, announce stops, and make those whose moment has come."""
-    now = clock.now()
-    watching.watch(now=now)
-    stopping.stop_due(now=now)
+    """Tell of budgets that are spent to a share, and announce stops."""
+    watching.watch(now=clock.now())
+
+
+@answering("billing.stop_budgets")
+def stop_budgets() -> None:
+    """Make the stops of budgets whose moment has come, however long it takes to look after the others."""
+    stopping.stop_due(now=clock.now())
 
 
 @answering("billing.deliver")
 def deliver(letter_id: str, tenant_id: str) -> None:
-    """Send one letter."""
-    delivering.deliver(letter_id, tenant_id, now=clock.now())
+    """Send one letter; whatever goes wrong on the way, it is noted with it."""
+    now = clock.now()
+    try:
+        delivering.deliver(letter_id, tenant_id, now=now)
+    except Exception as error:
+        if not delivering.fall(letter_id, tenant_id, error, now=now):
+            raise
 
 
 @answering("billing.deliver_due")

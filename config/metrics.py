@@ -11,6 +11,7 @@ from django.db import connection
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 
+from billing.services.funds import stopping
 from broker.services import orphans, sightings
 from ports import clock
 from tenants.services.walls import as_sweep
@@ -136,6 +137,22 @@ def money() -> Iterator[GaugeMetricFamily]:
         topups = cursor.fetchone()[0]
         cursor.execute("SELECT count(*) FROM billing_invoice WHERE status = 'finalized'")
         due = cursor.fetchone()[0]
+        cursor.execute(
+            "SELECT count(*), coalesce(extract(epoch FROM clock_timestamp() - min(made_at)), 0)::float"
+            " FROM billing_letter WHERE due_at IS NOT NULL"
+        )
+        letters, letter_age = cursor.fetchone()
+        cursor.execute("SELECT count(*) FROM billing_letter WHERE unsent IN ('nobody', 'given_up')")
+        unsent = cursor.fetchone()[0]
+        stops = stopping.late(now=clock.now())
+    yield GaugeMetricFamily("gpubroker_letters_waiting", "Letters that are still to be sent.", value=letters)
+    yield GaugeMetricFamily(
+        "gpubroker_letter_oldest_seconds", "Age of the longest of them.", value=letter_age
+    )
+    yield GaugeMetricFamily("gpubroker_letters_given_up", "Letters that wait for a person.", value=unsent)
+    yield GaugeMetricFamily(
+        "gpubroker_budget_stops_late", "Stops of budgets that are not done ten minutes later.", value=stops
+    )
     yield GaugeMetricFamily("gpubroker_invoices_due", "Final invoices that are not paid.", value=due)
     yield GaugeMetricFamily("gpubroker_payments_pending", "Payments without an answer yet.", value=pending)
     yield GaugeMetricFamily("gpubroker_payment_oldest_seconds", "Age of the longest of them.", value=oldest)

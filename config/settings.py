@@ -293,6 +293,7 @@ CELERY_BEAT_SCHEDULE = {
     "reconcile-stripe": {"task": "billing.reconcile_stripe", "schedule": 600.0, "options": {"expires": 600}},
     "keep-ledger": {"task": "billing.keep_ledger", "schedule": 600.0, "options": {"expires": 600}},
     "watch-budgets": {"task": "billing.watch_budgets", "schedule": 60.0, "options": {"expires": 60}},
+    "stop-budgets": {"task": "billing.stop_budgets", "schedule": 60.0, "options": {"expires": 60}},
     "deliver-due": {"task": "billing.deliver_due", "schedule": 30.0, "options": {"expires": 30}},
     "remind": {"task": "billing.remind", "schedule": 600.0, "options": {"expires": 600}},
     "close-due": {"task": "billing.close_due", "schedule": 600.0, "options": {"expires": 600}},

@@ -250,6 +250,9 @@ class BudgetStopOut(serializers.ModelSerializer[BudgetStop]):
     month = serializers.CharField(source="period.label")
     spent = serializers.SerializerMethodField()
     limit = serializers.SerializerMethodField()
+    trouble = serializers.CharField(
+        help_text="What keeps a lease that was to end running; it is tried each minute."
+    )
 
     class Meta:
         model = BudgetStop
@@ -267,6 +270,7 @@ class BudgetStopOut(serializers.ModelSerializer[BudgetStop]):
             "done_at",
             "ended",
             "lifted_at",
+            "trouble",
         )
 
     @extend_schema(responses=MoneyOut)

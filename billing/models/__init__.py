@@ -11,7 +11,7 @@ from billing.models.dunning import DunningStep
 from billing.models.grants import Grant, GrantDraw, GrantLapse, GrantReturn, GrantSource
 from billing.models.invoices import Invoice, InvoiceLine, InvoiceSeries, InvoiceStatus
 from billing.models.ledger import AccountBalance, LedgerAccount, LedgerSeal, LedgerTransfer, TransferKind
-from billing.models.letters import Letter
+from billing.models.letters import Letter, Unsent
 from billing.models.minimums import Minimum
 from billing.models.month_charges import MonthCharge, MonthKind
 from billing.models.moves import Move, PaymentStatus
@@ -127,6 +127,7 @@ __all__ = [
     "TokenPart",
     "TopUp",
     "TransferKind",
+    "Unsent",
     "Wallet",
     "WalletPart",
 ]

@@ -15,6 +15,8 @@ from broker.models import Lease
 from tenants.models import Project
 from tenants.models.tenants import TenantOwned
 
+LONGEST_TROUBLE = 300
+
 
 def usual() -> list[int]:
     return list(USUAL)
@@ -42,6 +44,7 @@ class Budget(TenantOwned):
     stop_idle_at = models.PositiveSmallIntegerField(null=True)
     stop_all_at = models.PositiveSmallIntegerField(null=True)
     grace_minutes = models.PositiveSmallIntegerField(default=60, db_default=60)
+    looked_at = models.DateTimeField(null=True)  # after, last: whose turn was longest ago comes first
 
     class Meta:
         constraints = [
@@ -178,6 +181,8 @@ class BudgetStop(TenantOwned):
     done_at = models.DateTimeField(null=True)  # of all: what is idle is looked for until the month ends
     ended = models.PositiveIntegerField(default=0)  # leases
     lifted_at = models.DateTimeField(null=True)
+    looked_at = models.DateTimeField(null=True)  # by whoever makes stops, last
+    trouble = models.CharField(max_length=LONGEST_TROUBLE, blank=True, default="", db_default="")
 
     class Meta:
         constraints = [

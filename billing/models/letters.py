@@ -8,6 +8,18 @@ from billing.models.keys import ID_LENGTH, letter_id
 from tenants.models.tenants import TenantOwned
 
 
+class Unsent(models.TextChoices):
+    """Why nothing more is done about a letter that did not reach everybody."""
+
+    UNWANTED = "unwanted"  # its tenant turned such letters off
+    OVERTAKEN = "overtaken"  # what it was to tell is no longer so
+    NOBODY = "nobody"  # there is no address
+    GIVEN_UP = "given_up"  # it was tried for days
+
+
+FOR_PEOPLE = (Unsent.NOBODY, Unsent.GIVEN_UP)
+
+
 class Letter(TenantOwned):
     """One letter about one thing; to whom and in which words is settled when it is sent."""
 
@@ -20,7 +32,8 @@ class Letter(TenantOwned):
     tries = models.PositiveSmallIntegerField(default=0)
     sent_to = ArrayField(models.CharField(max_length=254), default=list, db_default=[])
     sent_at = models.DateTimeField(null=True)  # to everybody whom it concerns
-    trouble = models.CharField(max_length=300, blank=True, default="")  # what the mail server said last
+    trouble = models.CharField(max_length=300, blank=True, default="")  # what went wrong last
+    unsent = models.CharField(max_length=10, choices=Unsent, blank=True, default="", db_default="")
 
     class Meta:
         constraints = [
@@ -28,6 +41,7 @@ class Letter(TenantOwned):
         ]
         indexes = [
             models.Index(fields=["due_at"], name="letter_due", condition=Q(due_at__isnull=False)),
+            models.Index(fields=["made_at"], name="letter_unsent", condition=Q(unsent__in=FOR_PEOPLE)),
         ]
 
     def __str__(self) -> str:

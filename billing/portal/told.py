@@ -66,6 +66,8 @@ def stop_note(stop: BudgetStop, names: dict[str, str], request: PageRequest) -> 
     zone = ZoneInfo(request.tenant.time_zone)
     due = stop.due_at.astimezone(zone)
     at = f"{due:%H:%M}" if due.date() == request.now.astimezone(zone).date() else f"{due.day} {due:%b, %H:%M}"
+    if stop.trouble:
+        return note("bad", f"{name}: what its budget ends has not all ended.", f"{stop.trouble}.")
     if stop.what == StopOf.IDLE:
         head = f"{name}: what is idle ends from {at} on."
         text = f"Its budget is spent to {stop.percent} %. Idle is what is charged while nothing of it runs."

@@ -6,9 +6,11 @@ from django.db import transaction
 from django.db.models import F
 
 from billing.domain.money import HIGHEST, Money
-from billing.domain.watching import Terms, written
-from billing.models import Budget
+from billing.domain.watching import StopOf, Terms, written
+from billing.models import Budget, BudgetStop
 from billing.services.funds import beginning, lifting
+from billing.services.post import queue
+from billing.services.post.written import clock_of
 from ports import database
 from tenants.domain.roles import Grants
 from tenants.models import Project
@@ -17,6 +19,8 @@ from tenants.services.actors import Actor
 from tenants.services.refusals import Invalid, NotAllowed
 
 ALONE = "SELECT pg_advisory_xact_lock(1, hashtext(%s::text))"
+
+ENDS = {StopOf.ALL: "all that runs there was to end", StopOf.IDLE: "what is idle there was to end"}
 
 
 def may_set(grants: Grants, project: Project) -> bool:
@@ -79,12 +83,23 @@ def set_limit(
 
 @transaction.atomic
 def remove(budget: Budget, *, actor: Actor, now: datetime) -> None:
-    """Take a ceiling away; those above it still hold."""
+    """Take a ceiling away; those above it still hold. Who was told of a stop is told that it is off."""
     alone(budget.tenant_id)
-    _record(
-        "budget.remove", budget, actor=actor, now=now, before=str(Money(budget.limit_minor, budget.currency))
-    )
+    said = {"before": str(Money(budget.limit_minor, budget.currency))}
+    if announced := _announced(budget, now):
+        said["called off"] = announced
+        queue.put("budget-removed", budget.pk, tenant_id=budget.tenant_id, now=now)
+    _record("budget.remove", budget, actor=actor, now=now, **said)
     budget.delete()
+
+
+def _announced(budget: Budget, now: datetime) -> str:
+    """Say what was told to be stopped and is not done, with its moment: once the budget is gone nothing else can."""
+    waits = BudgetStop.objects.filter(budget=budget, lifted_at=None, done_at=None, period__span__contains=now)
+    return " and ".join(
+        f"{ENDS[StopOf(stop.what)]} at {clock_of(stop.due_at, budget.project.tenant.time_zone)}"
+        for stop in waits.order_by("due_at")
+    )
 
 
 def _columns(terms: Terms) -> dict[str, object]:

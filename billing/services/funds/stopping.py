@@ -1,25 +1,32 @@
 """Stops of budgets, once their moment has come. Billing asks, and the broker ends."""
 
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import structlog
-from django.db import DatabaseError
+from django.db import transaction
 from django.db.models import F
 
 from billing.domain.watching import StopOf
 from billing.models import BudgetStop
+from billing.models.budgets import LONGEST_TROUBLE
+from billing.services.funds import lifting
 from billing.services.funds.budgets import alone
+from billing.services.funds.rota import ODD, in_turn
+from billing.services.funds.standings import standing
 from billing.services.post import queue
 from broker.domain.states import EndReason, LeaseState
-from broker.models import Lease, StaleLease
+from broker.models import Lease
 from broker.services.leases import ending, idling
 from broker.services.moving import crossing
+from ports import clock
 from tenants.services.actors import Actor
 from tenants.services.walls import as_sweep, as_tenant
 
 log = structlog.get_logger(__name__)
 BILLING = Actor("system", "", "billing")
+MOST = 1000  # stops in a round
+SLOW = timedelta(minutes=10)
 OVER = (LeaseState.RELEASING, LeaseState.RELEASED, LeaseState.FAILED)
 RESTS = (LeaseState.STOPPING, LeaseState.STOPPED)
 WHY = {
@@ -31,43 +38,77 @@ WHY = {
 def stop_due(*, now: datetime) -> int:
     """Make every stop whose moment has come; return how many leases were ended. Repeating it ends none twice.
 
-    What was told of a month that is over is not done any more: the next one begins anew.
+    What was told of a month that is over is not done any more: the next one begins anew. Of all comes before what
+    idles, which is looked for until the month ends; of each kind first what was not looked at for longest.
     """
     with as_sweep():
         rows = BudgetStop.objects.filter(
             lifted_at=None, done_at=None, due_at__lte=now, period__span__contains=now
         )
-        found = list(rows.order_by("due_at", "pk").values_list("pk", "tenant_id"))
-    ended = 0
-    for stop_id, tenant_id in found:
-        try:
-            with as_tenant(tenant_id):
-                ended += _stop(stop_id, tenant_id, now)
-        except (DatabaseError, StaleLease) as error:
-            log.error("a budget could not stop what runs", stop=stop_id, why=str(error).strip())
+        rows = rows.order_by("what", F("looked_at").asc(nulls_first=True), "due_at", "pk")
+        found = list(rows.values_list("pk", "tenant_id")[:MOST])
+
+    def look(stop_id: str, tenant_id: str, until: float) -> int:
+        with as_tenant(tenant_id):  # noted before: what kills whoever looks must not come first for ever
+            BudgetStop.objects.filter(pk=stop_id).update(looked_at=now)
+        with as_tenant(tenant_id):
+            return _stop(stop_id, tenant_id, now, until=until)
+
+    return sum(in_turn(found, look, trouble="a budget could not stop what runs"))
+
+
+def late(*, now: datetime) -> int:
+    """Count the stops of all that should be done by now and are not; one query, as whoever reads across tenants."""
+    rows = BudgetStop.objects.filter(what=StopOf.ALL, lifted_at=None, done_at=None, due_at__lt=now - SLOW)
+    return rows.filter(period__span__contains=now).count()
+
+
+def _stop(stop_id: str, tenant_id: str, now: datetime, *, until: float) -> int:
+    """End what a stop is about, and note it in the same transaction: a crash in between has done nothing.
+
+    Alone: who raises the budget has done so, or comes too late; who asks for a lease is ended, or refused. Whether the
+    stop is still due is looked at once more. It is done once nothing of it is left, however often that takes.
+    """
+    alone(tenant_id)
+    rows = BudgetStop.objects.select_related("budget__project__tenant")
+    due = rows.filter(lifted_at=None, done_at=None, due_at__lte=now, period__span__contains=now)
+    stop = due.filter(pk=stop_id).first()
+    if stop is None:
+        return 0  # called off or put off meanwhile, or another worker was faster
+    (stands,) = standing([stop.budget], tenant=stop.budget.project.tenant, now=now)
+    if not lifting.holds(stop, stands):
+        lifting.call_off(stop, now=now)  # what was spent was corrected
+        return 0
+    ended, left, trouble = _end(stop, now, until)
+    what = StopOf(stop.what)
+    done = {"done_at": now} if what is StopOf.ALL and not left else {}
+    BudgetStop.objects.filter(pk=stop.pk).update(ended=F("ended") + ended, trouble=trouble, **done)
+    if done:
+        queue.put("budget-stopped", stop.pk, tenant_id=tenant_id, now=now)
     return ended
 
 
-def _stop(stop_id: str, tenant_id: str, now: datetime) -> int:
-    """End what a stop is about, and note it in the same transaction: a crash in between has done nothing.
+def _end(stop: BudgetStop, now: datetime, until: float) -> tuple[int, int, str]:
+    """End one lease after the other; return how many ended and are left, and what kept the last of those that stay.
 
-    Alone: who raises the budget has done so, or comes too late; who asks for a lease is ended, or refused.
+    One that cannot be ended is left to the next round and keeps no other one running.
     """
-    alone(tenant_id)
-    rows = BudgetStop.objects.select_related("budget__project")
-    stop = rows.filter(pk=stop_id, lifted_at=None, done_at=None).first()
-    if stop is None:
-        return 0  # called off meanwhile, or another worker was faster
     what = StopOf(stop.what)
     why = WHY[what].format(project=stop.budget.project.name)
-    leases = list(_concerned(stop, what, now))
-    for lease in leases:
-        ending.release(lease, reason=EndReason.BUDGET, now=now, actor=BILLING, cause=why)
-    done = {"done_at": now} if what is StopOf.ALL else {}
-    BudgetStop.objects.filter(pk=stop.pk).update(ended=F("ended") + len(leases), **done)
-    if what is StopOf.ALL:
-        queue.put("budget-stopped", stop.pk, tenant_id=tenant_id, now=now)
-    return len(leases)
+    leases, ended, trouble = list(_concerned(stop, what, now)), 0, ""
+    for n, lease in enumerate(leases):
+        if n and clock.monotonic() >= until:
+            break
+        try:
+            with transaction.atomic():
+                ending.release(lease, reason=EndReason.BUDGET, now=now, actor=BILLING, cause=why)
+            ended += 1
+        except ODD as odd:
+            trouble = f"{lease.name} could not be ended yet, and is tried again: {odd}".replace("\0", "")
+            log.error(
+                "a lease outlives its budget", lease_id=lease.pk, stop=stop.pk, why=str(odd), exc_info=odd
+            )
+    return ended, len(leases) - ended, trouble[:LONGEST_TROUBLE]
 
 
 def _concerned(stop: BudgetStop, what: StopOf, now: datetime) -> Iterable[Lease]:

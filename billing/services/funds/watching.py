@@ -1,10 +1,9 @@
 """Looking after budgets: of every share that is reached people are told once, and of stops before they are made."""
 
 from collections.abc import Iterable
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
-import structlog
-from django.db import DatabaseError, connection
+from django.db import connection
 
 from billing.domain.holding import exact_of
 from billing.domain.watching import Measure, StopOf, reached
@@ -12,16 +11,17 @@ from billing.models import BillingPeriod, Budget, BudgetAlert, BudgetStop
 from billing.services import periods
 from billing.services.funds.budgets import alone
 from billing.services.funds.lifting import amount
+from billing.services.funds.rota import in_turn
 from billing.services.funds.standings import Standing, standing
 from billing.services.post import queue
 from tenants.models import Tenant
 from tenants.services.walls import as_sweep, as_tenant
 
-log = structlog.get_logger(__name__)
+NEVER = datetime.min.replace(tzinfo=UTC)
 # What was taken of each month that goes on, and of which shares nobody was told. Nothing can be spent, or forecast,
 # that was not taken first: a budget whose next share is not even taken needs no closer look.
 NEAR = """
-SELECT b.tenant_id, b.limit_minor, b.currency, m.taken_num,
+SELECT b.tenant_id, b.looked_at, b.limit_minor, b.currency, m.taken_num,
        (SELECT min(w.percent) FROM
           (SELECT 'spent' AS measure, unnest(b.thresholds) AS percent
             UNION ALL SELECT 'forecast', unnest(b.forecast_thresholds)) w
@@ -42,30 +42,38 @@ SELECT b.tenant_id, b.limit_minor, b.currency, m.taken_num,
 def watch(*, now: datetime) -> int:
     """Tell of what is reached, once, and announce what is to be stopped; return how many tenants were looked at.
 
-    One that cannot be looked at keeps nobody else's waiting.
+    Who was not looked at for longest comes first, so that everybody has a turn, however many there are.
     """
     with as_sweep():
-        found = _near(now)
-    for tenant_id in found:
-        try:
-            _look(tenant_id, now)
-        except (DatabaseError, ValueError) as error:
-            log.error("budgets could not be looked after", tenant_id=tenant_id, why=str(error).strip())
-    return len(found)
+        found = [(tenant_id, tenant_id) for tenant_id in _near(now)]
+
+    def look(_: str, tenant_id: str, until: float) -> int:
+        _note_turn(tenant_id, now)
+        _look(tenant_id, now)
+        return 1
+
+    return sum(in_turn(found, look, trouble="budgets could not be looked after"))
+
+
+def _note_turn(tenant_id: str, now: datetime) -> None:
+    """Note a turn before it is taken: what kills whoever looks must not come first for ever. It waits for nobody."""
+    with as_tenant(tenant_id):
+        free = Budget.objects.select_for_update(skip_locked=True).filter(tenant=tenant_id).order_by("pk")
+        Budget.objects.filter(pk__in=[each.pk for each in free]).update(looked_at=now)
 
 
 def _near(now: datetime) -> list[str]:
-    """Name the tenants of which a budget may have reached what nobody was told; one query."""
+    """Name the tenants of which a budget may have reached what nobody was told, in their turn; one query."""
     with connection.cursor() as cursor:
         cursor.execute(NEAR, [now])
         rows = cursor.fetchall()
     near = {
-        tenant_id
-        for tenant_id, limit, currency, taken, *percents in rows
+        tenant_id: looked_at
+        for tenant_id, looked_at, limit, currency, taken, *percents in rows
         for percent in percents
         if percent is not None and int(taken) * 100 >= exact_of(limit, currency) * percent
     }
-    return sorted(near)
+    return sorted(near, key=lambda each: (near[each] or NEVER, each))
 
 
 def _look(tenant_id: str, now: datetime) -> None:

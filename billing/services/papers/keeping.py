@@ -29,11 +29,12 @@ def invoice_paper(invoice: Invoice, *, now: datetime) -> Handed:
     """Return the paper of an invoice, which has its period at hand. A draft's is made anew each time, and not kept."""
     name = f"invoice-{invoice if invoice.number else f'{invoice.period.label}-draft'}.pdf"
     with as_itself(), as_tenant(invoice.tenant_id):  # operators' pages read as staff, who keep nothing
-        if invoice.finalized_at is None:
-            return _handed(printed(of_invoice(invoice), at=invoice.refreshed_at), name)
         if kept := KeptPaper.objects.filter(invoice=invoice).first():
             return Handed(bytes(kept.pdf), name, kept.pdf_sha256)
-        return _keep(of_invoice(invoice), invoice, name, at=invoice.finalized_at, now=now)
+        paper = of_invoice(invoice)
+    if invoice.finalized_at is None:
+        return _handed(printed(paper, at=invoice.refreshed_at), name)
+    return _keep(paper, invoice, name, at=invoice.finalized_at, now=now)
 
 
 def credit_note_paper(note: CreditNote, *, now: datetime) -> Handed:
@@ -42,7 +43,8 @@ def credit_note_paper(note: CreditNote, *, now: datetime) -> Handed:
     with as_itself(), as_tenant(note.tenant_id):
         if kept := KeptPaper.objects.filter(credit_note=note).first():
             return Handed(bytes(kept.pdf), name, kept.pdf_sha256)
-        return _keep(of_credit_note(note), note, name, at=note.issued_at, now=now)
+        paper = of_credit_note(note)
+    return _keep(paper, note, name, at=note.issued_at, now=now)
 
 
 def account_paper(tenant: Tenant, account: Account) -> Handed:
@@ -54,18 +56,19 @@ def account_paper(tenant: Tenant, account: Account) -> Handed:
 
 
 def _keep(paper: Paper, of: Invoice | CreditNote, name: str, *, at: datetime, now: datetime) -> Handed:
-    """Lay a paper out and keep it. Where somebody else was faster, theirs is the one that counts."""
+    """Lay a paper out, in no transaction of ours, and keep it. Where somebody else was faster, theirs counts."""
     made = _handed(printed(paper, at=at), name)
-    kept, _ = KeptPaper.objects.get_or_create(
-        **({"invoice": of} if isinstance(of, Invoice) else {"credit_note": of}),
-        defaults={
-            "tenant_id": of.tenant_id,
-            "content_sha256": paper.sha256,
-            "pdf": made.pdf,
-            "pdf_sha256": made.sha256,
-            "made_at": now,
-        },
-    )
+    with as_itself(), as_tenant(of.tenant_id):
+        kept, _ = KeptPaper.objects.get_or_create(
+            **({"invoice": of} if isinstance(of, Invoice) else {"credit_note": of}),
+            defaults={
+                "tenant_id": of.tenant_id,
+                "content_sha256": paper.sha256,
+                "pdf": made.pdf,
+                "pdf_sha256": made.sha256,
+                "made_at": now,
+            },
+        )
     return Handed(bytes(kept.pdf), name, kept.pdf_sha256)
 
 

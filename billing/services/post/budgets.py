@@ -9,7 +9,7 @@ from billing.domain.watching import Measure, StopOf
 from billing.models import Budget, BudgetAlert, BudgetStop, Letter
 from billing.services.post.written import Written, clock_of, link
 from tenants.domain.roles import Role
-from tenants.models import Member
+from tenants.models import AuditEvent, Member, Project
 
 ALERT = """{what} of the {limit} that {project} may cost in {month}: {percent} % of its budget.
 
@@ -47,6 +47,13 @@ STOPPED = """The budget of {project} for {month} was at {percent} % when you wer
 ended at {moment}. Volumes are kept, and nothing new begins there until the budget is raised or the next month begins.
 
 See what ran:
+{link}
+"""
+REMOVED = """The budget of {project} was removed by {who}. What it was to stop goes on: {off}.
+
+Budgets above it still hold, and stop what they say.
+
+See them, and what runs:
 {link}
 """
 
@@ -105,6 +112,21 @@ def called_off(letter: Letter, now: datetime) -> Written | None:
     )
 
 
+def removed(letter: Letter, now: datetime) -> Written | None:
+    """Say that what was announced is off, for its budget is gone; what that said stands in the trail."""
+    event = AuditEvent.objects.filter(action="budget.remove", subject_id=letter.about).first()
+    project = Project.objects.filter(pk=event.detail["project"]).first() if event else None
+    if event is None or project is None:
+        return None
+    return Written(
+        leaders(project),
+        f"Nothing more is stopped in {project.name}: its budget is gone",
+        REMOVED.format(
+            project=project.name, who=event.actor_label, off=event.detail["called off"], link=link("budgets/")
+        ),
+    )
+
+
 def stopped(letter: Letter, now: datetime) -> Written | None:
     """Say that all was ended."""
     found = _stop(letter)
@@ -120,10 +142,14 @@ def stopped(letter: Letter, now: datetime) -> Written | None:
 
 
 def concerned(budget: Budget) -> list[str]:
-    """Return who leads the project, and who owns or pays for the tenant."""
-    members = Member.objects.filter(tenant=budget.tenant_id, user__is_active=True)
+    """Return who leads what a budget is on, and who owns or pays for the tenant."""
+    return leaders(budget.project)
+
+
+def leaders(project: Project) -> list[str]:
+    members = Member.objects.filter(tenant=project.tenant_id, user__is_active=True)
     wide = Q(project=None, role__in=[Role.OWNER, Role.ADMIN, Role.BILLING])
-    near = Q(project__in=budget.project.path, role__in=[Role.OWNER, Role.ADMIN])
+    near = Q(project__in=project.path, role__in=[Role.OWNER, Role.ADMIN])
     return sorted(set(members.filter(wide | near).values_list("user__email", flat=True)))
 
 

@@ -38,13 +38,11 @@ CREDITED = """Credit note {note} gives {total} of invoice {invoice} for {month} 
 def final(letter: Letter, now: datetime) -> Written | None:
     """Say what an invoice comes to and how it is paid, with its paper."""
     invoice = _invoice(letter.about)
-    if not (to := concerned(invoice.tenant_id)):
-        return None
     return Written(
-        to,
+        concerned(invoice.tenant_id),
         f"Invoice {invoice} for {invoice.month}: {Money(invoice.total, invoice.currency)}",
         FINAL.format(pay=_how(invoice, now), total=Money(invoice.total, invoice.currency), **_told(invoice)),
-        [_paper(keeping.invoice_paper(invoice, now=now))],
+        lambda: _paper(keeping.invoice_paper(invoice, now=now)),
     )
 
 
@@ -89,10 +87,8 @@ def credited(letter: Letter, now: datetime) -> Written | None:
     rows = CreditNote.objects.prefetch_related("lines")
     note = rows.get(pk=letter.about)
     note.invoice = invoice = _invoice(note.invoice_id)
-    if not (to := concerned(note.tenant_id)):
-        return None
     return Written(
-        to,
+        concerned(note.tenant_id),
         f"Credit note {note}: {Money(note.total, note.currency)} of invoice {invoice}",
         CREDITED.format(
             note=note,
@@ -101,15 +97,18 @@ def credited(letter: Letter, now: datetime) -> Written | None:
             went=_went(note),
             **_told(invoice),
         ),
-        [_paper(keeping.credit_note_paper(note, now=now))],
+        lambda: _paper(keeping.credit_note_paper(note, now=now)),
     )
 
 
+def wanted(tenant_id: str) -> bool:
+    """Tell whether a tenant wants letters about its invoices."""
+    return not BillingDetails.objects.filter(tenant=tenant_id, letters=False).exists()
+
+
 def concerned(tenant_id: str) -> list[str]:
-    """Return the address for invoices, or else whoever owns or pays; nobody where the tenant wants no letters."""
+    """Return the address for invoices, or else whoever owns or pays."""
     told = BillingDetails.objects.filter(tenant=tenant_id).first()
-    if told is not None and not told.letters:
-        return []
     if told is not None and told.email:
         return [told.email]
     payers = Member.objects.filter(

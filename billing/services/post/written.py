@@ -1,6 +1,6 @@
 """A letter as it is handed to the mail server, and what letters have in common."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from zoneinfo import ZoneInfo
@@ -15,7 +15,7 @@ class Written:
     to: Sequence[str]
     subject: str
     text: str
-    enclosed: Sequence[Enclosed] = ()
+    paper: Callable[[], Enclosed] | None = None  # laid out only once no transaction is open
 
 
 def link(path: str) -> str:

@@ -1,6 +1,7 @@
 """What a budget stops, when, and what calls it off; and that a soft one stops nothing."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 from unittest import mock
@@ -10,14 +11,14 @@ from django.db import DatabaseError
 
 from billing.domain.watching import Terms
 from billing.models import Budget, BudgetStop
-from billing.services.funds import budgets, holds, stopping
+from billing.services.funds import budgets, holds, rota, standings, stopping, watching
 from billing.services.funds.holds import BudgetExceeded, BudgetStopped
 from broker.domain.states import EndReason, LeaseState
-from broker.models import Lease
+from broker.models import Lease, StaleLease
 from tenants.domain.roles import Role
-from tenants.services.walls import as_tenant
+from tenants.services.walls import as_sweep, as_tenant
 from tests.billing.budgets.purses import budget, post, stands, stop_of, watched
-from tests.world import Home, Life, alive, fresh, held, offering
+from tests.world import Home, Life, alive, fresh, held, home, offering
 
 pytestmark = pytest.mark.django_db
 HOUR = 3600
@@ -139,25 +140,184 @@ def test_a_stop_that_was_told_of_last_month_is_not_made_in_this(kestrel: Home, l
         assert BudgetStop.objects.filter(done_at=None).count() == 1
 
 
-def test_a_crash_in_the_middle_has_ended_nothing_and_is_made_good(kestrel: Home, life: Life) -> None:
-    purse = budget(kestrel, 500, life, terms=Terms(thresholds=(), stop_all_at=10, grace_minutes=0))
-    leases = [life.lease(kestrel, offering(), max_duration_s=2 * HOUR) for _ in range(2)]
-    life.run(1500)
-    real, calls = stopping.ending.release, []
+def breaking(at: int, error: BaseException) -> Any:
+    """Let the lease of this number not be ended."""
+    real, calls = stopping.ending.release, list[Lease]()
 
     def breaks(lease: Lease, **told: Any) -> None:
         calls.append(lease)
-        if len(calls) == 2:
-            raise DatabaseError("gone")
+        if len(calls) == at:
+            raise error
         real(lease, **told)
 
-    with mock.patch.object(stopping.ending, "release", breaks):
-        assert watched(life) == 0
-    assert [ends(lease)[0] for lease in leases] == ["active", "active"]
-    assert watched(life) == 2
+    return mock.patch.object(stopping.ending, "release", breaks)
+
+
+def three(kestrel: Home, life: Life) -> tuple[Budget, list[Lease]]:
+    """Return a budget that is to end three leases now."""
+    kestrel.member(Role.OWNER)
+    terms = Terms(thresholds=(), forecast_thresholds=(), stop_all_at=10, grace_minutes=0)
+    purse = budget(kestrel, 600, life, terms=terms)
+    leases = [life.lease(kestrel, offering(), max_duration_s=2 * HOUR) for _ in range(3)]
+    life.run(1500)
+    watching.watch(now=life.now)
+    post(life)
+    return purse, leases
+
+
+def test_a_crash_in_the_middle_has_ended_nothing_and_is_made_good(kestrel: Home, life: Life) -> None:
+    purse, leases = three(kestrel, life)
+    with breaking(2, KeyboardInterrupt()), pytest.raises(KeyboardInterrupt):
+        stopping.stop_due(now=life.now)
+    assert [ends(lease)[0] for lease in leases] == ["active"] * 3
+    assert stopping.stop_due(now=life.now) == 3
     life.run(30)
-    assert [ends(lease)[1] for lease in leases] == ["budget", "budget"]
-    assert stop_of(purse).ended == 2
+    assert [ends(lease)[1] for lease in leases] == ["budget"] * 3
+    assert stop_of(purse).ended == 3
+
+
+@pytest.mark.parametrize("error", [DatabaseError("gone"), KeyError("odd"), StaleLease("odd")])
+def test_a_lease_that_cannot_be_ended_keeps_no_other_running_and_is_told_of(
+    kestrel: Home, life: Life, error: Exception
+) -> None:
+    purse, leases = three(kestrel, life)
+    with breaking(2, error):
+        assert stopping.stop_due(now=life.now) == 2
+    assert sorted(ends(lease)[0] for lease in leases) == ["active", "releasing", "releasing"]
+    stop = stop_of(purse)
+    assert (stop.ended, stop.done_at) == (2, None)
+    assert "could not be ended yet, and is tried again" in stop.trouble
+    with as_sweep():
+        assert stopping.late(now=life.now) == 0
+        assert stopping.late(now=life.now + timedelta(minutes=11)) == 1
+    assert post(life) == [], "not all has ended"
+    assert stopping.stop_due(now=life.now) == 1
+    stop = stop_of(purse)
+    assert (stop.ended, stop.done_at, stop.trouble) == (3, life.now, "")
+    assert [subject for _, subject, _ in post(life)] == [
+        "3 leases were ended: the budget of Kestrel is used up"
+    ]
+
+
+def test_a_stop_of_more_than_a_round_can_end_goes_on_in_the_next(kestrel: Home, life: Life) -> None:
+    purse, _ = three(kestrel, life)
+    with mock.patch.object(rota, "LASTS_S", -1.0):
+        assert stopping.stop_due(now=life.now) == 1
+        assert stop_of(purse).done_at is None
+        assert stopping.stop_due(now=life.now) == 1
+        assert stopping.stop_due(now=life.now) == 1
+    assert (stop_of(purse).ended, stop_of(purse).done_at) == (3, life.now)
+
+
+def test_stops_of_all_come_before_what_idles_and_then_who_waited_longest(kestrel: Home, life: Life) -> None:
+    owners = [kestrel, home("Osprey"), home("Merlin")]
+    order = list[str]()
+    for owner, terms in zip(owners, (IDLE_AT_5, IDLE_AT_5, ALL_AT_80), strict=True):
+        budget(owner, 100, life, terms=terms)
+        life.lease(owner, offering())
+    life.run(3000)
+    watching.watch(now=life.now)
+    life.clock.at += HOUR * timedelta(seconds=1)
+
+    def look(stop_id: str, *_: Any, **__: Any) -> int:
+        order.append(stop_id)
+        return 0
+
+    with mock.patch.object(stopping, "_stop", look), mock.patch.object(rota, "LASTS_S", -1.0):
+        stopping.stop_due(now=life.now)
+        assert order == [stop_of_tenant(owners[2], "all")]
+        with mock.patch.object(stopping, "MOST", 9):
+            with as_tenant(owners[2].tenant.pk):
+                BudgetStop.objects.filter(pk=order[0]).update(done_at=life.now)
+            stopping.stop_due(now=life.now)
+            stopping.stop_due(now=life.now + timedelta(minutes=1))
+            stopping.stop_due(now=life.now + timedelta(minutes=2))
+    assert sorted(order[1:3]) == sorted(stop_of_tenant(owner, "idle") for owner in owners[:2])
+    assert order[3] == order[1]
+
+
+def stop_of_tenant(owner: Home, what: str) -> str:
+    with as_tenant(owner.tenant.pk):
+        return BudgetStop.objects.get(what=what).pk
+
+
+def test_what_was_spent_and_is_no_longer_stops_nothing(kestrel: Home, life: Life) -> None:
+    purse, leases = three(kestrel, life)
+    with as_tenant(kestrel.tenant.pk):
+        (stands_,) = standings.standing([purse], tenant=kestrel.tenant, now=life.now)
+    corrected = replace(stands_, spent=0)
+    with mock.patch.object(stopping, "standing", return_value=[corrected]):
+        assert stopping.stop_due(now=life.now) == 0
+    assert [ends(lease)[0] for lease in leases] == ["active"] * 3
+    assert stop_of(purse).lifted_at == life.now
+    assert [subject for _, subject, _ in post(life)] == ["Nothing more is stopped in Kestrel"]
+
+
+def test_a_stop_found_in_the_last_second_of_its_month_is_not_made_in_the_next(
+    kestrel: Home, life: Life
+) -> None:
+    purse, _ = three(kestrel, life)
+    stop, soon = stop_of(purse), life.now + timedelta(days=12)
+    assert stopping._stop(stop.pk, kestrel.tenant.pk, soon, until=0) == 0
+    assert stop_of(purse).done_at is None
+
+
+def test_a_longer_grace_puts_it_off_with_a_letter_and_a_shorter_brings_nothing_forward(
+    kestrel: Home, life: Life
+) -> None:
+    kestrel.member(Role.OWNER)
+    terms = Terms(thresholds=(), forecast_thresholds=(), stop_all_at=10, grace_minutes=60)
+    purse = budget(kestrel, 500, life, terms=terms)
+    runs = life.lease(kestrel, offering(), max_duration_s=4 * HOUR)
+    life.run(2000)
+    watched(life)
+    post(life)
+    told = stop_of(purse)
+    life.run(1800)
+    budget(kestrel, 500, life, terms=replace(terms, grace_minutes=10))
+    assert stop_of(purse).due_at == told.due_at, "people were told that moment"
+    budget(kestrel, 500, life, terms=replace(terms, grace_minutes=180))
+    with as_tenant(kestrel.tenant.pk):
+        later = BudgetStop.objects.get(budget=purse, lifted_at=None)
+    assert (later.told_at, later.due_at) == (told.told_at, told.told_at + timedelta(minutes=180))
+    ((_, subject, _),) = post(life)
+    assert subject == f"Everything in Kestrel is stopped at 21 November 2026, {later.due_at:%H:%M} (UTC)"
+    life.clock.at = told.due_at
+    assert watched(life) == 0
+    assert ends(runs)[0] == LeaseState.ACTIVE
+    life.clock.at = later.due_at
+    assert watched(life) == 1
+    budget(kestrel, 500, life, terms=replace(terms, grace_minutes=900))
+    assert stop_of(purse).due_at == later.due_at, "it is done"
+
+
+def test_removing_a_budget_within_its_grace_tells_that_the_stop_is_off(kestrel: Home, life: Life) -> None:
+    owner = kestrel.member(Role.OWNER)
+    terms = Terms(thresholds=(), forecast_thresholds=(), stop_all_at=10, stop_idle_at=10)
+    purse = budget(kestrel, 500, life, terms=terms)
+    life.lease(kestrel, offering(), max_duration_s=4 * HOUR)
+    life.run(2000)
+    watched(life)
+    post(life)
+    at = f"at 21 November 2026, {stop_of(purse).due_at:%H:%M} (UTC)"
+    removed(kestrel, purse, life)
+    ((to, subject, text),) = post(life)
+    assert (to, subject) == (owner.email, "Nothing more is stopped in Kestrel: its budget is gone")
+    assert f"was removed by {kestrel.actor.label}. What it was to stop goes on: " in text
+    assert f"all that runs there was to end {at}" in text
+    assert f"what is idle there was to end {at}" in text
+
+
+def test_removing_a_budget_that_announced_nothing_writes_to_nobody(kestrel: Home, life: Life) -> None:
+    kestrel.member(Role.OWNER)
+    removed(kestrel, budget(kestrel, 500, life), life)
+    assert post(life) == []
+
+
+def removed(owner: Home, purse: Budget, life: Life) -> None:
+    with as_tenant(owner.tenant.pk):
+        found = Budget.objects.select_related("project").get(pk=purse.pk)
+        budgets.remove(found, actor=owner.actor, now=life.now)
 
 
 def test_who_is_second_finds_it_done(kestrel: Home, life: Life) -> None:
@@ -166,7 +326,7 @@ def test_who_is_second_finds_it_done(kestrel: Home, life: Life) -> None:
     life.run(2000)
     assert watched(life) == 1
     with as_tenant(kestrel.tenant.pk):
-        assert stopping._stop(stop_of(purse).pk, kestrel.tenant.pk, life.now) == 0
+        assert stopping._stop(stop_of(purse).pk, kestrel.tenant.pk, life.now, until=0) == 0
 
 
 def test_what_idles_ends_and_what_works_goes_on(kestrel: Home, life: Life) -> None:

@@ -10,12 +10,12 @@ from django.db import DatabaseError
 
 from billing.domain.watching import Terms
 from billing.models import Budget, BudgetAlert, Letter
-from billing.services.funds import budgets, standings, watching
+from billing.services.funds import budgets, rota, standings, watching
 from tenants.domain.roles import Role
 from tenants.services.walls import as_tenant
 from tests.billing.budgets.purses import alerts, budget, meter, post, stands, watched
 from tests.billing.histories import EURO, reprice
-from tests.world import Home, Life, alive, offering
+from tests.world import Home, Life, alive, home, offering
 
 pytestmark = pytest.mark.django_db
 HOUR = 3600
@@ -154,11 +154,27 @@ def test_one_tenant_that_cannot_be_looked_at_keeps_nobody_elses_waiting(kestrel:
     purse = budget(kestrel, 100, life)
     life.lease(kestrel, offering())
     life.run(1900)
-    with mock.patch.object(watching, "standing", side_effect=DatabaseError("odd")):
-        assert watching.watch(now=life.now) == 1
+    for odd in (DatabaseError("odd"), KeyError("odd")):
+        with mock.patch.object(watching, "standing", side_effect=odd):
+            assert watching.watch(now=life.now) == 0
     assert alerts(purse) == []
     watched(life)
     assert alerts(purse) != []
+
+
+def test_where_there_are_more_than_a_round_can_look_at_everybody_has_a_turn(
+    kestrel: Home, life: Life
+) -> None:
+    owners = [kestrel, home("Osprey"), home("Merlin")]
+    purses = [budget(owner, 100, life) for owner in owners]
+    for owner in owners:
+        life.lease(owner, offering(), max_duration_s=HOUR)
+    life.run(1900)
+    with mock.patch.object(rota, "LASTS_S", -1.0):
+        for n in range(1, 4):
+            life.clock.at += timedelta(minutes=1)
+            assert watching.watch(now=life.now) == 1
+            assert sum(bool(alerts(purse)) for purse in purses) == n
 
 
 def test_letters_reach_who_leads_the_project_and_who_owns_or_pays(kestrel: Home, life: Life) -> None:
@@ -195,7 +211,8 @@ def test_a_letter_about_a_budget_that_is_gone_is_not_sent(kestrel: Home, life: L
         assert not BudgetAlert.objects.exists()
     assert post(life) == []
     with as_tenant(kestrel.tenant.pk):
-        assert Letter.objects.get().sent_at == life.now, "nobody tries again"
+        letter = Letter.objects.get()
+    assert (letter.unsent, letter.sent_at, letter.due_at) == ("overtaken", None, None), "nobody tries again"
 
 
 def test_prices_that_rise_beyond_a_hard_budget_are_told(kestrel: Home, life: Life) -> None:

@@ -1,6 +1,5 @@
 """Refunds at the simulated gateway at once: together no more goes back than was taken."""
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
@@ -17,8 +16,8 @@ MANY = 32
 
 
 @pytest.fixture
-def gateway(own_database: OwnDatabase) -> Iterator[SimulatedGateway]:
-    yield SimulatedGateway()
+def gateway(own_database: OwnDatabase) -> SimulatedGateway:
+    return SimulatedGateway()
 
 
 def test_thirty_two_refunds_at_once_send_back_no_more_than_was_taken(gateway: SimulatedGateway) -> None:

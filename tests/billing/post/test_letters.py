@@ -7,16 +7,20 @@ from unittest import mock
 
 import pytest
 from django.core import mail as sent_by
-from django.db import DatabaseError
+from django.db import DatabaseError, connection
 
+from billing import tasks
 from billing.gateways.simulated import Ill, SimulatedGateway
 from billing.models import BillingDetails, Invoice, Letter
 from billing.services import closing, rating
+from billing.services.papers import keeping
 from billing.services.post import delivering, queue
+from billing.services.post.delivering import NotUnsent
 from billing.services.tax import details
-from ports import mail, payments
+from config import metrics
+from ports import clock, mail, payments
 from tenants.domain.roles import Role
-from tenants.models import Member, Tenant, User
+from tenants.models import AuditEvent, Member, Tenant, User
 from tenants.services.walls import as_tenant
 from tests.billing.credits.notes import credit
 from tests.billing.histories import EURO, HOUR, at, customer, ran, sold
@@ -106,7 +110,8 @@ def test_who_wants_no_letters_gets_none() -> None:
     collect(pay(invoice))
     credit(fresh(invoice), {1: 50})
     assert send() == []
-    assert [letter.sent_at for letter in letters(invoice.tenant_id)] == [NOW] * 3
+    rows = letters(invoice.tenant_id)
+    assert [(row.unsent, row.sent_at, row.due_at) for row in rows] == [("unwanted", None, None)] * 3
 
 
 def test_paid_and_not_collected_and_given_back_are_told() -> None:
@@ -142,6 +147,7 @@ def test_a_failure_that_was_paid_meanwhile_is_not_told() -> None:
     collect(pay(invoice))
     collect(pay(fresh(invoice)))
     assert [letter.subject for letter in send()] == [f"Invoice {invoice} for October 2026 is paid"]
+    assert [row.unsent for row in letters(invoice.tenant_id)] == ["", "overtaken", ""]
 
 
 def test_what_is_not_tried_again_by_itself_says_so() -> None:
@@ -222,6 +228,87 @@ def test_after_days_nobody_tries_any_longer() -> None:
     (row,) = letters(invoice.tenant_id)
     assert (row.tries, row.due_at, row.sent_at) == (delivering.TRIES, None, None)
     assert row.trouble.endswith("away")
+    assert row.unsent == "given_up"
+    assert (figures()["gpubroker_letters_waiting"], figures()["gpubroker_letters_given_up"]) == (0, 1)
+    delivering.try_again(row, actor=MIRA, now=now)
+    assert (figures()["gpubroker_letters_waiting"], figures()["gpubroker_letters_given_up"]) == (1, 0)
+    assert len(send(now=now)) == 1
+    with pytest.raises(NotUnsent, match="waits for nobody"):
+        delivering.try_again(row, actor=MIRA, now=now)
+    with as_tenant(invoice.tenant_id):
+        assert AuditEvent.objects.get(action="letter.again").subject_id == row.pk
+
+
+def test_a_letter_that_cannot_be_written_stays_in_the_queue_and_is_then_left_to_people() -> None:
+    invoice = bill()
+    payer(invoice)
+    now, (hint,) = NOW, delivering.due(now=NOW)
+    with mock.patch.object(keeping, "printed", side_effect=KeyError("a glyph")):
+        for n in range(1, delivering.TRIES + 1):
+            with clock.standing_at(now):
+                tasks.deliver(*hint[1:])
+            (row,) = letters(invoice.tenant_id)
+            assert (row.tries, row.trouble) == (n, "It could not be written or sent: KeyError.")
+            now = row.due_at or now
+    assert (row.unsent, row.due_at, row.sent_at, row.claimed_until) == ("given_up", None, None, None)
+    with mock.patch.object(delivering, "_claim", side_effect=KeyError), pytest.raises(KeyError):
+        tasks.deliver(*hint[1:])
+    delivering.try_again(row, actor=MIRA, now=now)
+    assert len(send(now=now)) == 1
+
+
+def test_a_worker_that_dies_over_the_last_try_leaves_the_letter_to_people() -> None:
+    invoice = bill()
+    payer(invoice)
+    now = NOW
+    with mock.patch.object(delivering, "compose", side_effect=KeyboardInterrupt):
+        for _ in range(delivering.TRIES):
+            with pytest.raises(KeyboardInterrupt):
+                send(now=now)
+            now += delivering.LONGEST_WAIT
+    (row,) = letters(invoice.tenant_id)
+    assert (row.unsent, len(delivering.due(now=now))) == ("", 1)
+    assert send(now=now) == []
+    (row,) = letters(invoice.tenant_id)
+    assert (row.unsent, row.due_at, delivering.due(now=now)) == ("given_up", None, [])
+
+
+def test_a_letter_to_nobody_was_not_sent_and_waits_for_people() -> None:
+    invoice = bill()
+    assert send() == []
+    (row,) = letters(invoice.tenant_id)
+    assert (row.unsent, row.sent_at, row.due_at) == ("nobody", None, None)
+    assert figures()["gpubroker_letters_given_up"] == 1
+    payer(invoice)
+    delivering.try_again(row, actor=MIRA, now=LATER)
+    assert len(send(now=LATER)) == 1
+    (row,) = letters(invoice.tenant_id)
+    assert (row.unsent, row.sent_at) == ("", LATER)
+
+
+def test_papers_are_laid_out_and_mails_sent_with_no_transaction_open() -> None:
+    invoice = bill()
+    payer(invoice)
+    credit(invoice, {1: 50})
+    open_ = len(connection.savepoint_ids)
+    seen = list[tuple[str, int]]()
+
+    def spied(module: Any, name: str) -> Any:
+        real = getattr(module, name)
+
+        def noted(*told: Any, **more: Any) -> Any:
+            seen.append((name, len(connection.savepoint_ids) - open_))
+            return real(*told, **more)
+
+        return mock.patch.object(module, name, noted)
+
+    with spied(keeping, "printed"), spied(mail, "deliver"):
+        assert len(send()) == 2
+    assert seen == [("printed", 0), ("deliver", 0)] * 2
+
+
+def figures() -> dict[str, float]:
+    return {each.name: each.samples[0].value for each in metrics.money()}
 
 
 def test_of_two_workers_one_sends(django_capture_on_commit_callbacks: Any) -> None:
