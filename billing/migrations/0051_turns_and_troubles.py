@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('billing', '0047_storage'),
+        ('billing', '0050_commitment_walls'),
         ('tenants', '0008_makers'),
     ]
 
