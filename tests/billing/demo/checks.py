@@ -14,7 +14,16 @@ from billing.services import conservation
 from billing.services.ledger import books
 from tenants.services.walls import as_staff, as_tenant
 from tests.billing.demo.papers import Handed
-from tests.billing.demo.story import BUDGET, LATE, NOVEMBER_OVER, OPENS, TOP_UP, Story
+from tests.billing.demo.story import (
+    BUDGET,
+    COMMITTED,
+    COMMITTED_NANO,
+    LATE,
+    NOVEMBER_OVER,
+    OPENS,
+    TOP_UP,
+    Story,
+)
 
 
 @dataclass(frozen=True)
@@ -125,7 +134,22 @@ def _told(story: Story) -> Iterator[Check]:
         "charged {}, {:,} s".format(*(sum(s for s, _ in seconds[name]) for name in ("frame-02", "frame-03"))),
         [sum(s for s, _ in seconds[name]) for name in ("frame-02", "frame-03")] == [0, 7200],
     )
+    yield _committed(story)
     yield from _money(story)
+
+
+def _committed(story: Story) -> Check:
+    """A lease of two cards used the committed one for half of its time: that is covered, and the other half is owed."""
+    (covered, less), (unused, owed) = (
+        story.committed().get(kind, (0, 0)) for kind in ("commit", "shortfall")
+    )
+    half, listed = COMMITTED // 2, 2_890_000_000
+    return Check(
+        "committed to one card for 96 h: covered, owed unused",
+        f"{covered:,} s, {unused:,} s",
+        (covered, unused) == (half, half)
+        and (less, owed) == (-half * (listed - COMMITTED_NANO), half * COMMITTED_NANO),
+    )
 
 
 def _money(story: Story) -> Iterator[Check]:

@@ -5,8 +5,17 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from billing.gateways.simulated import Ill, suffer
-from billing.models import BillingPeriod, CreditNote, Invoice, Payment, PriceVersion, RatedCharge
-from billing.services import closing, crediting, metering, quotes
+from billing.models import (
+    BillingPeriod,
+    CreditNote,
+    Invoice,
+    MonthCharge,
+    MonthKind,
+    Payment,
+    PriceVersion,
+    RatedCharge,
+)
+from billing.services import closing, commitments, crediting, metering, quotes
 from billing.services.disputes import answering, asking
 from billing.services.funds import budgets
 from billing.services.funds.holds import BudgetExceeded
@@ -36,6 +45,8 @@ FIVE_MINUTES = timedelta(minutes=5)
 BUDGET = 10_000
 TOP_UP = 500
 LATE = 5 * HOUR + 7
+COMMITTED = 96 * HOUR  # one card, of which a lease of two uses half
+COMMITTED_NANO = 1_990_000_000
 
 
 def say(at: datetime, text: str) -> None:
@@ -58,6 +69,7 @@ class Story:
         say(self.life.now, "five tenants, three currencies, three nodes of eight H100s")
         self.live(
             ("2026-10-01 06:00", self.grant_and_terms),
+            ("2026-10-02 09:00", self.card_is_committed_to),
             ("2026-10-03 12:00", lambda: self.run("Reef Survey", "across-the-clock-change", CARD, 24)),
             ("2026-10-05 08:00", lambda: self.run("Kestrel Bio", "boltz-train", CARD, 48, quantity=2)),
             ("2026-10-06 01:00", lambda: self.run("Sakura Robotics", "grasp-policy", CARD, 30)),
@@ -127,6 +139,21 @@ class Story:
             topups.top_up(monsoon.tenant, minor=TOP_UP, actor=monsoon.actor, now=self.life.now)
         self.life.run(60)
         say(self.life.now, "Monsoon AI pays beforehand, and puts €5.00 into its wallet")
+
+    def card_is_committed_to(self) -> None:
+        """Four days of one card, of which a lease of two cards uses two."""
+        since = at("2026-10-05 00:00:00")
+        commitments.agree(
+            self.tenants["Kestrel Bio"].tenant,
+            offering(CARD),
+            units=1,
+            nano_per_hour=COMMITTED_NANO,
+            since=since,
+            until=since + timedelta(seconds=COMMITTED),
+            actor=OPERATOR,
+            now=self.life.now,
+        )
+        say(self.life.now, "Kestrel Bio commits to one card at €1.99 an hour, 5 to 8 October, used or not")
 
     def wallet_runs_dry(self) -> None:
         lease = self.ask("Monsoon AI", "notebook", offering(SLICE), 24 * HOUR)
@@ -289,3 +316,12 @@ class Story:
                 period_id=month["2026-10"], billed_period_id=month["2026-11"]
             ).values_list("unit_seconds", flat=True)
             return sum(rows)
+
+    def committed(self) -> dict[str, tuple[int, int]]:
+        """Return what October's invoice says of the commitment: unit-seconds and exact amount, covered and not used."""
+        invoice = self.invoice("Kestrel Bio", "2026-10")
+        with as_tenant(invoice.tenant_id):
+            rows = MonthCharge.objects.filter(
+                billed_period_id=invoice.period_id, kind__in=[MonthKind.COMMIT, MonthKind.SHORTFALL]
+            )
+            return {row.kind: (row.units, int(row.exact_num)) for row in rows}
