@@ -11,6 +11,7 @@ from django.db import connection
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 
+from billing.services import undecided
 from billing.services.funds import stopping
 from broker.services import orphans, sightings
 from ports import clock
@@ -145,6 +146,7 @@ def money() -> Iterator[GaugeMetricFamily]:
         cursor.execute("SELECT count(*) FROM billing_letter WHERE unsent IN ('nobody', 'given_up')")
         unsent = cursor.fetchone()[0]
         stops = stopping.late(now=clock.now())
+        waiting = undecided.look()
     yield GaugeMetricFamily("gpubroker_letters_waiting", "Letters that are still to be sent.", value=letters)
     yield GaugeMetricFamily(
         "gpubroker_letter_oldest_seconds", "Age of the longest of them.", value=letter_age
@@ -161,6 +163,25 @@ def money() -> Iterator[GaugeMetricFamily]:
     )
     yield GaugeMetricFamily("gpubroker_payments_stuck", "Payments that wait for a person.", value=stuck)
     yield GaugeMetricFamily("gpubroker_topups_stuck", "Top-ups that wait for a person.", value=topups)
+    yield from decisions(waiting)
+
+
+def decisions(waiting: undecided.Undecided) -> Iterator[GaugeMetricFamily]:
+    """Tell what tenants and colleagues wait for operators to decide."""
+    since = waiting.disputed_since
+    oldest = max((clock.now() - since).total_seconds(), 0) if since else 0
+    yield GaugeMetricFamily(
+        "gpubroker_disputes_open", "Disputes without an answer yet.", value=waiting.disputes
+    )
+    yield GaugeMetricFamily("gpubroker_dispute_oldest_seconds", "Age of the oldest of them.", value=oldest)
+    yield GaugeMetricFamily(
+        "gpubroker_corrections_waiting", "Corrections that others must approve.", value=waiting.corrections
+    )
+    yield GaugeMetricFamily(
+        "gpubroker_corrections_waiting_for_second",
+        "Of them, those that one person has approved and that need another.",
+        value=waiting.second,
+    )
 
 
 def text() -> bytes:

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 from urllib.parse import urlencode
@@ -17,7 +18,7 @@ from billing.domain.money import Money
 from billing.portal.meters import against
 from billing.portal.ops.frame import Frame, age, count, frame
 from billing.portal.ops.panel import described
-from billing.services import earnings, prices
+from billing.services import earnings, prices, undecided
 from broker.portal import maps
 from broker.portal.operations import OpsRequest, page
 from broker.services.fleet import cards, hours, needs, summary, troubled
@@ -44,7 +45,7 @@ def control_room(request: OpsRequest) -> HttpResponse:
     seen = frame(request, summary.of(fleet))
     troubles = troubled.clusters(now=request.now)
     found = needs.needs(fleet, seen.waiting, now=request.now)
-    wanted = [*troubles, *found, *troubled.plans(), *price_gaps(request)]
+    wanted = [*troubles, *found, *troubled.plans(), *price_gaps(request), *unanswered()]
     chosen = _chosen(fleet, wanted)
     told = {
         "frame": seen,
@@ -103,6 +104,22 @@ def price_gaps(request: OpsRequest) -> list[needs.Need]:
         return []
     names = ", ".join(offering.label for offering in gaps[:3])
     return [needs.Need(needs.Kind.OFFERINGS, f"{len(gaps)} published without a price", names, urgent=True)]
+
+
+def unanswered() -> Iterator[needs.Need]:
+    """Name what tenants and colleagues wait for an answer to; one query."""
+    seen = undecided.look()
+    if seen.disputes:
+        why = "nobody goes after what is disputed until it is answered"
+        what = f"{count(seen.disputes, 'dispute')} to be answered"
+        yield needs.Need(needs.Kind.DISPUTES, what, why, since=seen.disputed_since)
+    if seen.corrections:
+        why = "others than the author approve them; nothing is booked before"
+        if seen.second:
+            verb = "lacks" if seen.second == 1 else "lack"
+            why += f". {seen.second:,} of them {verb} only a second person"
+        what = f"{count(seen.corrections, 'correction')} to be approved"
+        yield needs.Need(needs.Kind.CORRECTIONS, what, why, since=seen.proposed_since)
 
 
 def _figures(seen: Frame, fleet: list[Card]) -> dict[str, Any]:

@@ -77,11 +77,8 @@ def _propose(
     turns.take()
     found = list(_plans(wanted, tenants, now))
     if not found:
-        raise Invalid(
-            "since",
-            "Nothing of it is charged, so nothing would change.",
-            fix="Look at what was charged when.",
-        )
+        told = "All of it is charged already" if wanted.charge else "Nothing of it is charged"
+        raise Invalid("since", f"{told}, so nothing would change.", fix="Look at what was charged when.")
     wanted.minor = sum(abs(change.minor) for _, each in found for change in each.changes)
     wanted.limit_minor = settings.CORRECTION_LIMIT * 10 ** exponent_of(wanted.currency)
     wanted.seal = seal(change for _, each in found for change in each.changes)

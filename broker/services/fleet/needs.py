@@ -27,6 +27,8 @@ class Kind(StrEnum):
     FROZEN = "frozen"
     ORPHANS = "orphans"
     PLAN = "plan"
+    DISPUTES = "disputes"
+    CORRECTIONS = "corrections"
 
 
 @dataclass(frozen=True, slots=True)

@@ -127,7 +127,8 @@ def test_it_is_withdrawn(author: Client) -> None:
         ({"since": "yesterday"}, "The since is no moment."),
         ({"what": "price", "version": "x"}, "There is no price version 'x'."),
         ({"until": "2026-10-05T01:00:00+00:00"}, "It ends before it begins."),
-        ({"what": "charge"}, "Nothing of it is charged"),
+        ({"what": "charge"}, "All of it is charged already"),
+        ({"since": "2026-10-06", "until": "2026-10-07"}, "Nothing of it is charged"),
     ],
 )
 def test_what_was_typed_wrong_is_said(author: Client, typed: dict[str, str], said: str) -> None:
