@@ -26,7 +26,17 @@ class TaxRateOut(serializers.ModelSerializer[TaxRate]):
 
     class Meta:
         model = TaxRate
-        fields = ("id", "jurisdiction", "category", "per_cent", "since", "until", "created_by", "created_at")
+        fields = (
+            "id",
+            "jurisdiction",
+            "category",
+            "per_cent",
+            "since",
+            "until",
+            "used",
+            "created_by",
+            "created_at",
+        )
 
     def get_per_cent(self, rate: TaxRate) -> str:
         return per_cent(rate.rate_bp)
@@ -48,7 +58,10 @@ class OpsTaxRates(AllTenants):
 
     @extend_schema(request=TaxRateWanted, responses=TaxRateOut, filters=False)
     def publish(self, request: Request) -> Response:
-        """Let a rate hold from a day on, or return it where it stands already."""
+        """Let a rate hold from a day on, or return it where it stands already.
+
+        The day of a rate that no final invoice was taxed by yet corrects it.
+        """
         wanted = shape(TaxRateWanted, request)
         asked = {
             "jurisdiction": wanted["jurisdiction"].upper(),

@@ -26,6 +26,8 @@ class TaxRate(models.Model):
     category = models.CharField(max_length=10, choices=TaxCategory)
     rate_bp = models.PositiveIntegerField()  # 1900 is 19 %
     valid = DateRangeField()  # [from, until); until open is the present rate
+    # Whether a final invoice was taxed by it: PostgreSQL marks it, and from then on it never changes.
+    used = models.BooleanField(default=False, db_default=False)
     created_by = models.CharField(max_length=254, blank=True, default="")
     created_at = models.DateTimeField()
 

@@ -1,4 +1,6 @@
-"""What countries take: a rate is added, never edited; one that runs is closed where the next begins."""
+"""What countries take: a rate is added, and closed where the next begins; until a final invoice was taxed by it, it can
+be corrected, and never after.
+"""
 
 from datetime import date, datetime, timedelta
 
@@ -32,41 +34,54 @@ def publish(
 ) -> TaxRate:
     """Let a country's rate hold from the beginning of a day on, until the next one that is known already.
 
-    An invoice is taxed by the last day of its month. A day is refused once a final invoice was taxed by what held then.
+    The same day once more corrects a rate that no final invoice was taxed by yet; drafts follow when they are looked at
+    next. An invoice is taxed by the last day of its month. A day is refused once a final invoice was taxed by what held
+    then.
     """
     _check(jurisdiction, category, rate_bp, since)
     turns.take()  # no month is closed meanwhile
     rates = TaxRate.objects.filter(jurisdiction=jurisdiction, category=category)
-    running = rates.filter(valid__contains=since).first()
+    running = rates.select_for_update().filter(valid__contains=since).first()
     following = rates.filter(valid__startswith__gt=since).order_by("valid").first()
-    if running:
-        if running.valid.lower == since or _used(running, since):
-            raise TaxFixed(
-                f"{NAMES[jurisdiction]} has a {category} rate on {since.isoformat()} already, and"
-                " final invoices may say so.",
-                fix="Choose a later day.",
-            )
-        running.valid = DateRange(running.valid.lower, since)
-        running.save(update_fields=["valid"])
-    rate = TaxRate.objects.create(
-        jurisdiction=jurisdiction,
-        category=category,
-        rate_bp=rate_bp,
-        valid=DateRange(since, following.valid.lower if following else None),
-        created_by=actor.label,
-        created_at=now,
-    )
+    before = running.rate_bp if running else None
+    if running and running.valid.lower == since and not running.used:
+        running.rate_bp, running.created_by, running.created_at = rate_bp, actor.label, now
+        running.save(update_fields=["rate_bp", "created_by", "created_at"])
+        rate = running
+    else:
+        if running:
+            _close(running, since)
+        rate = TaxRate.objects.create(
+            jurisdiction=jurisdiction,
+            category=category,
+            rate_bp=rate_bp,
+            valid=DateRange(since, following.valid.lower if following else None),
+            created_by=actor.label,
+            created_at=now,
+        )
     audit.record(
         "tax.publish",
         actor=actor,
         now=now,
         subject_id=rate.pk,
         subject_label=f"{category} rate of {NAMES[jurisdiction]}",
-        before=running.rate_bp if running else None,
+        before=before,
         after=rate_bp,
         since=since.isoformat(),
     )
     return rate
+
+
+def _close(running: TaxRate, since: date) -> None:
+    """Let a rate end where the next begins, or raise TaxFixed."""
+    if running.valid.lower == since or _used(running, since):
+        raise TaxFixed(
+            f"{NAMES[running.jurisdiction]} has a {running.category} rate on {since.isoformat()} already, and final"
+            " invoices say so.",
+            fix="Choose a later day; what was taxed wrongly is given back by credit notes.",
+        )
+    running.valid = DateRange(running.valid.lower, since)
+    running.save(update_fields=["valid"])
 
 
 def standing(*, jurisdiction: str, category: str, rate_bp: int, since: date) -> TaxRate | None:

@@ -1,12 +1,14 @@
 """What PostgreSQL itself refuses about tax, whoever asks."""
 
+from datetime import date
+
 import pytest
 from django.db import DatabaseError, transaction
 
 from billing.models import CreditNoteLine, Invoice, InvoiceLine, InvoiceTax, TaxRate
 from tenants.services.walls import as_tenant
 from tests.billing.credits.notes import credit
-from tests.billing.tax.papers import october, taxed
+from tests.billing.tax.papers import ATELIER, october, taxed, told
 
 pytestmark = pytest.mark.django_db
 
@@ -44,6 +46,50 @@ def test_an_invoice_whose_tax_does_not_add_up_never_becomes_final(
             Invoice.objects.filter(pk=draft.pk).update(status="finalized", series="x", number=1)
 
 
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"customer": None}, "nobody has decided"),  # as a release that knows nothing of tax leaves it
+        ({"supplier": None}, "nobody has decided"),
+        ({"treatment": "", "supplier": {"name": "x"}}, "nobody has decided"),
+        ({"status": "finalized"}, ""),
+    ],
+)
+@pytest.mark.parametrize("told_who", [True, False])
+def test_an_invoice_whose_tax_nobody_decided_never_becomes_final(
+    invoice: Invoice, change: dict[str, object], why: str, told_who: bool
+) -> None:
+    if told_who:
+        told(invoice.tenant, ATELIER)
+    with as_tenant(invoice.tenant_id):
+        draft = _draft_like(invoice)
+        whole = {
+            "status": "finalized",
+            "series": "x",
+            "number": 1,
+            "customer": {"name": "a"},
+            "supplier": {"name": "b"},
+        }
+        rows = Invoice.objects.filter(pk=draft.pk)
+        if not why:
+            assert rows.update(**whole | change) == 1
+            return
+        with pytest.raises(DatabaseError, match=why), transaction.atomic():
+            rows.update(**whole | change)
+
+
+def test_a_rate_that_is_corrected_as_a_month_closes_is_looked_up_anew(invoice: Invoice) -> None:
+    taxed("DE", 7, since=date(2026, 11, 30))
+    with as_tenant(invoice.tenant_id):
+        draft = _draft_like(invoice)
+        assert draft.tax == 14
+        TaxRate.objects.filter(rate_bp=700).update(rate_bp=1900)
+        with pytest.raises(DatabaseError, match="was corrected since"), transaction.atomic():
+            Invoice.objects.filter(pk=draft.pk).update(
+                status="finalized", series="x", number=1, customer={"name": "a"}, supplier={"name": "b"}
+            )
+
+
 def _draft_like(invoice: Invoice) -> Invoice:
     """Return a draft of the next month with a line and its tax, as `october` made them."""
     from billing.services import drafts, rating
@@ -58,10 +104,12 @@ def _draft_like(invoice: Invoice) -> Invoice:
     return Invoice.objects.get(tenant=invoice.tenant_id, status="draft")
 
 
-def test_a_rate_is_never_changed_and_never_overlaps() -> None:
-    rate = taxed("DE", 19)
-    with pytest.raises(DatabaseError, match="never changed"), transaction.atomic():
-        TaxRate.objects.filter(pk=rate.pk).update(rate_bp=1)
+def test_a_rate_that_was_used_is_never_changed_and_none_overlaps(invoice: Invoice) -> None:
+    rate = TaxRate.objects.get()
+    assert rate.used
+    for change in ({"rate_bp": 1}, {"used": False}, {"jurisdiction": "FR"}):
+        with pytest.raises(DatabaseError, match="never changed"), transaction.atomic():
+            TaxRate.objects.filter(pk=rate.pk).update(**change)
     with pytest.raises(DatabaseError, match="never changed"), transaction.atomic():
         rate.delete()
     rate.pk = "txr_other"

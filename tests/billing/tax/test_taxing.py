@@ -7,13 +7,14 @@ import pytest
 
 from billing.domain.parties import Party
 from billing.domain.tax import shares, tax_of
-from billing.models import Invoice, InvoiceStatus, InvoiceTax, LedgerTransfer
+from billing.models import Invoice, InvoiceStatus, InvoiceTax, LedgerTransfer, TaxRate
 from billing.services import closing, drafts, rating
 from billing.services.ledger import books
 from billing.services.tax import rates
 from billing.services.tax.rates import TaxFixed, TaxGap
+from tenants.models import AuditEvent
 from tenants.services.refusals import Invalid
-from tenants.services.walls import as_tenant
+from tenants.services.walls import as_staff, as_tenant
 from tests.billing.histories import EURO, HOUR, OPERATOR, at, customer, invoices, lines, ran, sold
 from tests.billing.payments.bills import NOW
 from tests.billing.tax.papers import ATELIER, LUMEN, PERSON, SWISS, closed, october, taxed, told, used
@@ -83,6 +84,32 @@ def test_the_last_day_of_a_month_decides() -> None:
     taxed("DE", 19)
     taxed("DE", 16, since=date(2026, 10, 31))
     assert october(10_000).tax == 1600
+
+
+def test_a_wrong_rate_is_corrected_until_a_final_invoice_was_taxed_by_it() -> None:
+    taxed("DE", 19)
+    wrong = taxed("DE", 91, since=date(2026, 10, 31))
+    assert october(100).tax == 91
+    with pytest.raises(TaxFixed, match="final invoices say so"):
+        taxed("DE", 16, since=date(2026, 10, 31))
+    later = taxed("DE", 16, since=date(2026, 11, 30))
+    again = taxed("DE", 7, since=date(2026, 11, 30))
+    assert (again.pk, again.rate_bp, again.valid) == (later.pk, 700, later.valid)
+    with as_staff():
+        event = AuditEvent.objects.filter(action="tax.publish").latest("at", "pk")
+    assert (event.detail["before"], event.detail["after"]) == (1600, 700)
+    assert TaxRate.objects.get(pk=wrong.pk).rate_bp == 9100
+
+
+def test_a_rate_that_begins_on_the_last_day_of_an_open_month_is_corrected_before_it_is_closed() -> None:
+    taxed("DE", 19)
+    taxed("DE", 91, since=date(2026, 10, 31))
+    tenant, project = customer()
+    used(project, 100)
+    rating.rate_tenant(tenant, now=NOW)
+    drafts.refresh(tenant, now=NOW)
+    taxed("DE", 16, since=date(2026, 10, 31))
+    assert closed(tenant).tax == 16
 
 
 def test_a_rate_that_begins_a_day_later_changes_nothing_of_the_month() -> None:
