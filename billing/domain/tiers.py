@@ -71,9 +71,7 @@ class Tiered:
 
 
 def tiled(tiers: Sequence[tuple[int, int | None]]) -> tuple[int, ...]:
-    """Return the starts of tiers that were said with their ends, or raise ValueError: they begin at nought, each where
-    the one before ends, and the last has no end.
-    """
+    """Return the starts of tiers that were said with ends, or raise ValueError: each begins where one ends, or at 0."""
     if not tiers or tiers[0][0] != 0:
         raise ValueError("the first tier begins at 0")
     for (start, end), (then, _) in pairwise(tiers):

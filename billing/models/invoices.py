@@ -52,6 +52,8 @@ class Invoice(TenantOwned):
     # Who stood on it when it became final; whoever moves or is renamed later does so on later ones.
     customer = models.JSONField(null=True)
     supplier = models.JSONField(null=True)
+    # What was agreed of its month when it became final, as JSON that its bundle says word for word; older ones do not.
+    agreed = models.TextField(null=True)
     collected = models.BooleanField(
         default=False
     )  # became final where payments are collected; else: by transfer

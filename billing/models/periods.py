@@ -8,6 +8,7 @@ from django.db.models import F, Q
 from tenants.models.tenants import TenantOwned
 
 OPEN, CLOSED = "open", "closed"
+LONGEST_WHY = 300
 
 
 class BillingPeriod(TenantOwned):
@@ -16,6 +17,8 @@ class BillingPeriod(TenantOwned):
     time_zone = models.CharField(max_length=60)
     status = models.CharField(max_length=6, default=OPEN)
     closed_at = models.DateTimeField(null=True)
+    # Why it could not close though it was over, where a person has to mend something; empty once it is closed.
+    held_up = models.CharField(max_length=LONGEST_WHY, blank=True, default="", db_default="")
 
     class Meta:
         constraints = [

@@ -75,6 +75,10 @@ class PriceVersion(models.Model):
             ),
             models.CheckConstraint(condition=Q(nano_per_hour__gte=0), name="price_not_negative"),
         ]
+        # They are few, and each close asks whether there are any.
+        indexes = [
+            models.Index(fields=["tenant_id"], name="price_in_tiers", condition=~Q(model=PriceModel.FLAT))
+        ]
 
     def __str__(self) -> str:
         return f"{self.nano_per_hour} n{self.currency}/h"

@@ -166,7 +166,7 @@ def bundle(invoice: Invoice) -> Bundle:
     Raises DraftMoves while a draft is behind its own charges, which is mended within seconds.
     """
     for _ in range(TRIES):
-        invoice.refresh_from_db(fields=["status", "total", "tax", "treatment"])
+        invoice.refresh_from_db(fields=["status", "total", "tax", "treatment", "agreed"])
         lines = list(InvoiceLine.objects.filter(invoice=invoice).order_by("n"))
         charged, carried = charged_on(invoice), reckoning.of(invoice)
         if invoice.status != InvoiceStatus.DRAFT or _settled(invoice, lines, charged, carried):

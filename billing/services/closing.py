@@ -4,18 +4,20 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.conf import settings
-from django.db import DatabaseError, connection
+from django.db import DatabaseError
+from django.db.models import Exists, OuterRef
 
-from billing.models import BalanceDraw, BillingPeriod, Invoice, InvoiceStatus
+from billing.models import BalanceDraw, BillingPeriod, Invoice, InvoiceLine, InvoiceStatus
 from billing.models.periods import CLOSED, OPEN
-from billing.services import drafts, numbering, periods, rating
+from billing.services import drafts, numbering, periods, rating, reaching
 from billing.services.disputes import window
 from billing.services.funds import before_closing
 from billing.services.grants import drawing
 from billing.services.ledger import books, posting
+from billing.services.month_charges import facts, reckoning
+from billing.services.month_charges.reckoning import Unreckonable
 from billing.services.post import queue
 from billing.services.rating import Gap, PriceGap
-from billing.services.statements import statement
 from billing.services.storage import charging
 from billing.services.tax import rates, standings
 from billing.services.tax.rates import TaxGap
@@ -64,7 +66,8 @@ def close_period(tenant: Tenant, label: str, *, now: datetime) -> Invoice | None
     """Close one month and return its final invoice, or None when nothing was used. Repeating it does nothing.
 
     Raises MonthNotOver before the month is, PriceGap when seconds of it have no price, TaxGap when tax is owed at a
-    rate that nobody knows, StaleLease while it is not certain up to when a lease of it has lived.
+    rate that nobody knows, Unreckonable when what was agreed cannot be worked out, StaleLease while it is not certain
+    up to when a lease of it has lived.
     """
     with as_tenant(tenant.pk):
         month = (
@@ -83,7 +86,7 @@ def close_period(tenant: Tenant, label: str, *, now: datetime) -> Invoice | None
 def close_due(*, now: datetime, most: int | None = None) -> Closed:
     """Close every month that is over, or so many of them; one that cannot be closed holds up only its own tenant."""
     closed, gaps, waits, held = 0, list[Gap](), list[Waiting](), set[str]()
-    _reach(now)
+    reaching.reach(now=now)
     with as_sweep():
         over = BillingPeriod.objects.filter(status=OPEN, span__endswith__lte=now - GRACE)
         due = list(over.order_by("span", "tenant").values_list("tenant_id", "label"))
@@ -99,13 +102,20 @@ def close_due(*, now: datetime, most: int | None = None) -> Closed:
         except PriceGap as gap:
             gaps += gap.gaps
             held.add(tenant_id)
-        except (StaleLease, TaxGap, DatabaseError) as unsettled:
-            broken = not isinstance(unsettled, StaleLease)
-            waits.append(Waiting(tenant_id, label, str(unsettled).strip(), broken))
+        except (StaleLease, TaxGap, Unreckonable, DatabaseError) as unsettled:
+            waits.append(_waits(tenant_id, label, unsettled))
             held.add(tenant_id)
         else:
             closed += 1
     return Closed(closed, tuple(gaps), tuple(waits))
+
+
+def _waits(tenant_id: str, label: str, why: Exception) -> Waiting:
+    """Return what a month waits for; what only a person can mend is kept with it, where the checklist finds it."""
+    found = Waiting(tenant_id, label, str(why).strip(), broken=not isinstance(why, StaleLease))
+    if found.broken:
+        periods.hold_up(tenant_id, label, found.why)
+    return found
 
 
 def _count(tenant_id: str, label: str, now: datetime) -> None:
@@ -136,17 +146,27 @@ def _close(tenant: Tenant, month: BillingPeriod, now: datetime) -> None:
     _meter(tenant, month.span.upper, now)
     periods.ensure(tenant, since=month.span.lower, until=now)  # whatever comes late must find an open month
     drafts.refresh(tenant, now=now, closes=month)
-    invoice = (
-        Invoice.objects.filter(period=month, status=InvoiceStatus.DRAFT).select_related("period").first()
-    )
+    invoice = _drafted(month)
     if invoice:
         rates.check_known(invoice)
         _finalize(invoice, tenant, month, now)
     covering.invoiced(month)
     month.status, month.closed_at = CLOSED, now
-    month.save(update_fields=["status", "closed_at"])
+    month.held_up = ""
+    month.save(update_fields=["status", "closed_at", "held_up"])
     if invoice:
         posting.finalized([invoice.pk], now=now)
+
+
+def _drafted(month: BillingPeriod) -> Invoice | None:
+    """Return the draft that becomes final; one that says nothing goes, for it would take a number."""
+    drafts_ = Invoice.objects.filter(period=month, status=InvoiceStatus.DRAFT).select_related("period")
+    lines = InvoiceLine.objects.filter(invoice=OuterRef("pk"))
+    found = drafts_.annotate(says_something=Exists(lines)).first()
+    if found and not found.says_something:
+        found.delete()
+        return None
+    return found
 
 
 def _meter(tenant: Tenant, border: datetime, now: datetime) -> None:
@@ -183,6 +203,8 @@ def _finalize(invoice: Invoice, tenant: Tenant, month: BillingPeriod, now: datet
     invoice.disputable_until = window.stated(now, month.time_zone)
     invoice.status, invoice.finalized_at = InvoiceStatus.FINALIZED, now
     invoice.collected = payments.gateway() is not None
+    if reckoning.any_terms(tenant.pk):
+        facts.keep(invoice)
     granted = drawing.draw(invoice, month, now=now)  # first, for nothing counts as settled without its draws
     own = min(books.balance(invoice.tenant_id, invoice.currency), max(invoice.total - granted, 0))
     if own:
@@ -202,13 +224,3 @@ def _finalize(invoice: Invoice, tenant: Tenant, month: BillingPeriod, now: datet
         **({"settled": invoice.settled} if invoice.settled else {}),
         **({"granted": granted} if granted else {}),
     )
-
-
-def _reach(now: datetime) -> None:
-    """Make the months of tenants whose leases run on without a transition: they too are over some day."""
-    with as_sweep(), connection.cursor() as cursor:
-        cursor.execute(statement("unreached"), {"now": now})
-        found = cursor.fetchall()
-    for tenant_id, since in found:
-        with as_tenant(tenant_id):
-            periods.ensure(Tenant.objects.get(pk=tenant_id), since=since, until=now)

@@ -11,6 +11,7 @@ from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
 from billing.domain.money import fixed_point
 from billing.models import Commitment
 from billing.services import drafts, periods, prices
+from billing.services.funds.budgets import alone
 from billing.services.prices import whole_second
 from billing.services.wallets import money
 from broker.domain.states import PriceClass
@@ -62,6 +63,7 @@ def agree(
     if until and until <= since:
         raise Invalid("until", "It ends after it begins.", fix="Choose a later end, or none.")
     with as_tenant(tenant.pk):
+        alone(tenant.pk)  # as whoever changes how it pays
         if money.is_prepaid(tenant.pk):
             raise CommitmentPrepaid(
                 "What is committed to and not used is owed when a month ends, and whoever pays beforehand owes nothing"

@@ -6,14 +6,15 @@ from datetime import datetime
 
 import structlog
 from django.db import DatabaseError, connection
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Exists, OuterRef
 
 from billing.domain.money import EXACT_PER_UNIT, exponent_of
 from billing.domain.tax import TAXED
 from billing.models import BillingPeriod, Invoice, InvoiceLine, InvoiceStatus, MonthCharge, RatedCharge
 from billing.models.invoices import LineKind
 from billing.models.periods import OPEN
-from billing.services.month_charges import committing, minimums, reckoning
+from billing.services.month_charges import reckoning
+from billing.services.month_charges.reckoning import Unreckonable
 from billing.services.statements import statement
 from billing.services.tax import standings
 from tenants.models import Tenant
@@ -56,7 +57,7 @@ def refresh_all(tenants: Iterable[str], *, now: datetime) -> int:
         try:
             with as_tenant(tenant_id):
                 changed += refresh(Tenant.objects.get(pk=tenant_id), now=now)
-        except DatabaseError as error:
+        except (Unreckonable, DatabaseError) as error:
             log.error("a draft is not up to date", tenant=tenant_id, why=str(error).strip())
     return changed
 
@@ -65,14 +66,15 @@ def _carried(
     tenant: Tenant, now: datetime, closes: BillingPeriod | None
 ) -> Mapping[Invoice, Sequence[MonthCharge]]:
     """Open drafts, and return what the months of all of them carry beside their seconds."""
-    terms = reckoning.any_terms(tenant.pk)
-    _open_drafts(tenant, now, closes if terms else None)
-    if not terms:
-        return {}
+    _open_drafts(tenant, now)
     # Whoever else brings them up to date waits: what an older look found must not be written over a newer one.
-    drafts = Invoice.objects.select_for_update(no_key=True, of=("self",)).select_related("period")
-    drafts = drafts.filter(tenant=tenant, status=InvoiceStatus.DRAFT)
-    found = {invoice: reckoning.reckoned(invoice) for invoice in drafts.order_by("period__span")}
+    rows = Invoice.objects.select_for_update(no_key=True, of=("self",)).select_related("period")
+    drafts = list(rows.filter(tenant=tenant, status=InvoiceStatus.DRAFT).order_by("period__span"))
+    if not reckoning.any_terms(tenant.pk):
+        return {}
+    found = {invoice: reckoning.reckoned(invoice) for invoice in drafts}
+    if closes and closes.pk not in {invoice.period_id for invoice in drafts}:
+        found |= _unused(tenant, closes, now)
     for invoice, charges in found.items():
         _drop_other_additions(invoice, charges)
         if closes and invoice.period_id == closes.pk:
@@ -104,25 +106,26 @@ def _told(carried: Mapping[Invoice, Sequence[MonthCharge]]) -> list[dict[str, ob
     ]
 
 
-def _open_drafts(tenant: Tenant, now: datetime, closes: BillingPeriod | None) -> None:
-    """Begin an invoice for every open month with a charge and none yet, or that closes and owes something anyway."""
+def _open_drafts(tenant: Tenant, now: datetime) -> None:
+    """Begin an invoice for every open month that has a charge and none yet."""
     invoice = Invoice.objects.exclude(status=InvoiceStatus.VOID).filter(period=OuterRef("pk"))
     charge = RatedCharge.objects.filter(tenant_id=tenant.pk, billed_period_id=OuterRef("pk"))
-    used = Q(Exists(charge))
-    if closes and _owes(tenant, closes):
-        used |= Q(pk=closes.pk)
-    months = BillingPeriod.objects.filter(~Exists(invoice), used, tenant=tenant, status=OPEN)
+    months = BillingPeriod.objects.filter(~Exists(invoice), Exists(charge), tenant=tenant, status=OPEN)
     Invoice.objects.bulk_create(
-        [
-            Invoice(tenant=tenant, period=month, currency=tenant.currency, refreshed_at=now)
-            for month in months.order_by("span")
-        ],
+        [_begun(tenant, month, now) for month in months.order_by("span")],
         ignore_conflicts=True,  # another worker began the same one
     )
 
 
-def _owes(tenant: Tenant, month: BillingPeriod) -> bool:
-    """Tell whether a month comes to something though nothing was used in it."""
-    if committing.in_force(tenant.pk, month, tenant.currency):
-        return True
-    return any(part for _, part in minimums.in_force(tenant.pk, month, tenant.currency))
+def _unused(tenant: Tenant, month: BillingPeriod, now: datetime) -> dict[Invoice, list[MonthCharge]]:
+    """Begin the invoice of a month that closes without any use, where something is owed for it nevertheless."""
+    invoice = _begun(tenant, month, now)
+    charges = reckoning.reckoned(invoice)
+    if not charges:
+        return {}
+    invoice.save(force_insert=True)
+    return {invoice: charges}
+
+
+def _begun(tenant: Tenant, month: BillingPeriod, now: datetime) -> Invoice:
+    return Invoice(tenant=tenant, period=month, currency=tenant.currency, refreshed_at=now)

@@ -8,6 +8,7 @@ from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
 from billing.domain.money import HIGHEST, Money
 from billing.models import Minimum
 from billing.services import drafts, periods
+from billing.services.funds.budgets import alone
 from billing.services.prices import whole_second
 from billing.services.wallets import money
 from tenants.models import Tenant
@@ -42,6 +43,7 @@ def agree(
     if until and until <= since:
         raise Invalid("until", "It ends after it begins.", fix="Choose a later end, or none.")
     with as_tenant(tenant.pk):
+        alone(tenant.pk)  # as whoever changes how it pays
         if money.is_prepaid(tenant.pk):
             raise MinimumPrepaid(
                 "Whoever pays beforehand owes nothing when a month ends.", fix="Let it pay by invoice first."

@@ -206,14 +206,19 @@ def _closed(label: str, now: datetime) -> Item:
     months = BillingPeriod.objects.filter(label=label)
     left = months.filter(status=OPEN, span__endswith__lte=now - GRACE)
     names = sorted(left.values_list("tenant__name", flat=True))
+    held = sorted(left.exclude(held_up="").values_list("tenant__name", "held_up"))
     ahead = months.filter(status=OPEN).exclude(span__endswith__lte=now - GRACE).count()
     return Item(
         "Every month is closed",
         "Nothing can be added to it any longer; what comes late is charged in the next one.",
-        State.WAITS if names or ahead else State.DONE,
+        State.BAD if held else State.WAITS if names or ahead else State.DONE,
         _count(len(names), "month that is over is", "months that are over are") + " still open",
-        tuple(names[:SHOWN]),
-        "A run comes every ten minutes; close now to see at once what it says." if names else "",
+        tuple(f"{name}: {why}" for name, why in held[:SHOWN]) or tuple(names[:SHOWN]),
+        "Mend what is said here of each; the next run tries again."
+        if held
+        else "A run comes every ten minutes; close now to see at once what it says."
+        if names
+        else "",
     )
 
 

@@ -11,7 +11,9 @@ from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
 
 from billing.domain.periods import Period, month_of
 from billing.models import BillingPeriod
+from billing.models.periods import LONGEST_WHY, OPEN
 from tenants.models import Tenant
+from tenants.services.walls import as_tenant
 
 # Two weeks into a month is in that month wherever its border lies: a tenant that changes its time zone
 # gets one period that is hours longer or shorter, never a second one of the same name.
@@ -52,6 +54,14 @@ def current(tenant: Tenant, *, now: datetime) -> BillingPeriod:
         ensure(tenant, since=now, until=now)
         found = BillingPeriod.objects.get(tenant=tenant, span__contains=now)
     return found
+
+
+def hold_up(tenant_id: str, label: str, why: str) -> None:
+    """Keep with a month why it cannot close until a person mends something; the same again writes nothing."""
+    said = why[:LONGEST_WHY]
+    with as_tenant(tenant_id):
+        months = BillingPeriod.objects.filter(tenant=tenant_id, label=label, status=OPEN)
+        months.exclude(held_up=said).update(held_up=said)
 
 
 def label(time_zone: str, span: Period) -> str:

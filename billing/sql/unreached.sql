@@ -1,20 +1,26 @@
--- Tenants with an active lease, a minimum, or a volume since storage is sold, and no month that holds the present moment,
--- and since when they use anything, or owe it.
-SELECT tenant_id, min(since)
-  FROM (SELECT tenant_id, at AS since FROM broker_lease WHERE state = 'active'
-         UNION ALL
-        SELECT tenant_id, lower(valid) FROM billing_minimum WHERE lower(valid) <= %(now)s
-           AND (upper(valid) IS NULL OR upper(valid) > %(now)s - interval '2 months')
-         UNION ALL
-        SELECT tenant_id, lower(valid) FROM billing_commitment WHERE lower(valid) <= %(now)s
-           AND (upper(valid) IS NULL OR upper(valid) > %(now)s - interval '2 months')
-         UNION ALL
-        SELECT v.tenant_id, greatest(v.used_at, sold.since)
-          FROM broker_volume v
-         CROSS JOIN (SELECT min(lower(p.valid)) AS since
-                       FROM billing_priceversion p JOIN broker_offering o ON o.id = p.offering_id
-                      WHERE o.state = 'metered' AND p.tenant_id IS NULL) sold
-         WHERE v.state = 'ready' AND v.used_at <= %(now)s AND sold.since <= %(now)s) u
- WHERE NOT EXISTS (SELECT FROM billing_billingperiod p WHERE p.tenant_id = u.tenant_id AND p.span @> %(now)s)
- GROUP BY tenant_id
+-- Tenants that something is charged or owed by the month alone, without any news of it, and who lack a month that it
+-- lies in: the first moment of it, and the last until now. Whatever else is owed so is one more part of `owed`.
+WITH owed (tenant_id, since, until) AS (  -- until when: nothing there is for good
+  SELECT tenant_id, at, NULL::timestamptz FROM broker_lease WHERE state = 'active'
+   UNION ALL
+  SELECT tenant_id, lower(valid), upper(valid) FROM billing_minimum
+   UNION ALL
+  SELECT tenant_id, lower(valid), upper(valid) FROM billing_commitment
+   UNION ALL
+  SELECT v.tenant_id, greatest(v.used_at, sold.since), NULL
+    FROM broker_volume v
+   CROSS JOIN (SELECT min(lower(p.valid)) AS since
+                 FROM billing_priceversion p JOIN broker_offering o ON o.id = p.offering_id
+                WHERE o.state = 'metered' AND p.tenant_id IS NULL) sold
+   WHERE v.state = 'ready'
+), wanted AS (
+  SELECT tenant_id, min(since) AS since, max(least(coalesce(until - interval '1 second', %(now)s), %(now)s)) AS last
+    FROM owed
+   WHERE since <= %(now)s
+   GROUP BY tenant_id
+)
+SELECT tenant_id, since, last
+  FROM wanted w
+ WHERE NOT EXISTS (SELECT FROM billing_billingperiod p WHERE p.tenant_id = w.tenant_id AND p.span @> w.since)
+    OR NOT EXISTS (SELECT FROM billing_billingperiod p WHERE p.tenant_id = w.tenant_id AND p.span @> w.last)
  ORDER BY tenant_id

@@ -95,7 +95,7 @@ def _update(tenant: Tenant, differs: dict[str, Any]) -> int:
         if said is None or said.constraint_name != "tenant_currency_stays":
             raise
         raise CurrencyStays(
-            f"{tenant.name} has used something that is charged in {tenant.currency}, so it stays with it.",
+            f"{tenant.name} used something that is charged in {tenant.currency}, or agreed on something in it.",
             fix="Make another tenant for the other currency.",
         ) from None
 

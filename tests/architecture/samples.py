@@ -279,7 +279,9 @@ PARTICULAR: dict[str, dict[str, Any]] = {
     },
     "billing.PriceVersion": {"rate_card_id": a_card},
     "billing.Quote": {"price_version_id": a_price, "expires_at": AT + timedelta(hours=1)},
-    "billing.Discount": {"percent_bp": 1000},
+    "billing.Discount": {"percent_bp": 1000, "first_month": "2026-11"},
+    "billing.Minimum": {"currency": "EUR"},
+    "billing.Commitment": {"currency": "EUR"},
     "billing.MonthCharge": {"kind": "minimum"},
     "billing.RatedCharge": {"e": AT + timedelta(hours=1), "correction_id": ""},
 }

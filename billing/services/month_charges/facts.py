@@ -1,5 +1,6 @@
 """What a bundle says of a month beside its seconds: what was agreed, as facts, and what the invoice makes of it."""
 
+import json
 from datetime import UTC, datetime
 from typing import Any
 
@@ -25,8 +26,13 @@ def line(line: InvoiceLine) -> Told:
     return {"kind": line.kind, "month": str(int(line.month_num))}
 
 
-def monthly(invoice: Invoice, lines: list[InvoiceLine], carried: list[MonthCharge]) -> dict[str, list[Told]]:
-    """Tell the discounts and minimums that hold in the month, in the order of applying them, and what it carries."""
+def keep(invoice: Invoice) -> None:
+    """Keep with an invoice that becomes final what was agreed of its month: what is agreed later is of later ones."""
+    invoice.agreed = json.dumps(agreed(invoice, list(invoice.lines.order_by("n"))), separators=(",", ":"))
+
+
+def agreed(invoice: Invoice, lines: list[InvoiceLine]) -> dict[str, list[Told]]:
+    """Tell the discounts and minimums that hold in the month, in the order of applying them."""
     keys = [(each.project_id, each.offering_id, each.price_version_id) for each in lines]
     classes = discounting.classes_of(keys)
     held = discounting.in_force(invoice.tenant_id, invoice.period.label, invoice.currency)
@@ -39,6 +45,13 @@ def monthly(invoice: Invoice, lines: list[InvoiceLine], carried: list[MonthCharg
             _minimum(each, invoice.period.span.upper)
             for each, _ in minimums.in_force(invoice.tenant_id, invoice.period, invoice.currency)
         ],
+    }
+
+
+def monthly(invoice: Invoice, lines: list[InvoiceLine], carried: list[MonthCharge]) -> dict[str, list[Told]]:
+    """Tell what was agreed of the month, as it was kept where the invoice is final, and what it carries."""
+    return {
+        **(agreed(invoice, lines) if invoice.agreed is None else json.loads(invoice.agreed)),
         "carried": [
             {
                 "kind": each.kind,

@@ -12,6 +12,7 @@ from billing.models import Invoice, MonthCharge
 from billing.services.month_charges import committing, discounting, minimums, tiering
 from billing.services.month_charges.month import Key, Month, begun
 from billing.services.statements import statement
+from tenants.services.refusals import Refused
 
 Rule = Callable[[Month], None]
 # Commitments first, for what they cover has a price of its own; then prices in tiers, of all that is left; then what
@@ -25,6 +26,15 @@ RULES: tuple[Rule, ...] = (
 )
 
 
+# What rules raise at rows that cannot be meant. PostgreSQL refuses those that are known; one more must not go further
+# than its tenant.
+ODD = (ValueError, TypeError, LookupError, ArithmeticError)
+
+
+class Unreckonable(Refused):
+    code, status, title = "month-unreckonable", 409, "What was agreed for this month cannot be worked out"
+
+
 def any_terms(tenant_id: str) -> bool:
     """Tell whether a month of a tenant may carry anything beside its seconds; one query."""
     with connection.cursor() as cursor:
@@ -33,10 +43,19 @@ def any_terms(tenant_id: str) -> bool:
 
 
 def reckoned(invoice: Invoice) -> list[MonthCharge]:
-    """Work out what an invoice's month carries, in order, from what was charged. Runs behind the tenant's wall."""
+    """Work out what an invoice's month carries, in order, from what was charged. Runs behind the tenant's wall.
+
+    Raises Unreckonable where that cannot be, and says by which rule.
+    """
     month = begun(invoice)
     for rule in RULES:
-        rule(month)
+        try:
+            rule(month)
+        except ODD as odd:
+            raise Unreckonable(
+                f"{rule.__module__.rpartition('.')[2]} of {month.period}: {odd or type(odd).__name__}",
+                fix="Look at the tenant's discounts, minimums and prices, and tell whoever runs this installation.",
+            ) from odd
     return month.charges
 
 

@@ -5,8 +5,10 @@ from datetime import datetime
 from django.db import transaction
 from django.db.models import F, Q
 
-from billing.models import Commitment, Minimum, PaymentTerms, TenantStanding, TenantTerms
+from billing.models import BillingPeriod, Commitment, Minimum, PaymentTerms, TenantStanding, TenantTerms
+from billing.models.periods import OPEN
 from billing.services.funds.budgets import alone
+from billing.services.month_charges import committing, minimums
 from billing.services.wallets import beginning
 from broker.services.leases import evicting
 from tenants.models import Tenant
@@ -99,3 +101,14 @@ def _check_owed(tenant: Tenant, now: datetime) -> None:
             f"{tenant.name} committed to units that it pays for, used or not, when a month ends.",
             fix="End its commitments first.",
         )
+    for month in BillingPeriod.objects.filter(tenant=tenant, status=OPEN).order_by("-span"):
+        if any(part for _, part in minimums.in_force(tenant.pk, month, tenant.currency)):
+            raise HasMinimum(
+                f"{tenant.name} agreed to spend at least so much in {month.label}, which has no final invoice yet.",
+                fix="Wait until that month is closed.",
+            )
+        if committing.in_force(tenant.pk, month, tenant.currency):
+            raise HasCommitment(
+                f"{tenant.name} was committed to units in {month.label}, which has no final invoice yet.",
+                fix="Wait until that month is closed.",
+            )

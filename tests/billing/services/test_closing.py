@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from billing.domain.money import to_minor
-from billing.models import BillingPeriod, Invoice, InvoiceLine, InvoiceSeries, RatedCharge
+from billing.models import Invoice, InvoiceLine, InvoiceSeries, RatedCharge
 from billing.services import closing, drafts, periods, rating
 from billing.services.rating import PriceGap
 from broker.domain.states import LeaseState
@@ -244,15 +244,15 @@ def test_a_tenant_whose_rows_the_database_refuses_holds_up_nobody_else(
     assert (numbers[0], sorted(numbers)) == (3, [1, 2, 3])
 
 
-def refused_for(unlucky: Tenant) -> Callable[[Tenant, datetime, BillingPeriod | None], None]:
+def refused_for(unlucky: Tenant) -> Callable[[Tenant, datetime], None]:
     """Begin drafts as ever, but let PostgreSQL refuse one tenant's."""
     begin = drafts._open_drafts
 
-    def refuse(tenant: Tenant, now: datetime, closes: BillingPeriod | None) -> None:
+    def refuse(tenant: Tenant, now: datetime) -> None:
         if tenant == unlucky:
             with connection.cursor() as cursor:
                 cursor.execute("SELECT 1 / 0")
-        begin(tenant, now, closes)
+        begin(tenant, now)
 
     return refuse
 
