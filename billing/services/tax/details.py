@@ -12,6 +12,8 @@ from billing.domain.parties import NotAVatNumber, Party, vat_number
 from billing.models import BillingDetails
 from billing.models.details import LONGEST
 from billing.services import drafts, turns
+from billing.services.tax import standings
+from billing.services.wallets import retaxing
 from tenants.domain.text import has_control
 from tenants.models import Tenant
 from tenants.services import audit
@@ -41,7 +43,8 @@ def tell(
 
     `letters` says whether it is written to about its invoices; left out, that stays as it is.
 
-    Raises Invalid, which names the field, for what is missing or cannot be.
+    Raises Invalid, which names the field, for what is missing or cannot be, and where a tenant that pays beforehand would
+    owe more tax by it than its wallet holds.
     """
     told = _checked(told)
     turns.take()  # no month closes meanwhile: it is taxed as whoever it is made out to
@@ -50,12 +53,13 @@ def tell(
     wanted = row.letters if letters is None else letters
     if row.party == told and row.letters == wanted:
         return row
-    before = row.party.as_dict()
+    before, taxed = row.party.as_dict(), standings.standing(tenant)
     for name, value in told.as_dict().items():
         setattr(row, name, value)
     said, row.letters = row.letters, wanted
     row.version, row.changed_at = row.version + 1, now
     row.save()
+    retaxing.follow(tenant, taxed, standings.standing(tenant), now=now)
     changed = {name: value for name, value in told.as_dict().items() if before[name] != value}
     if said != wanted:
         changed["letters"] = "yes" if wanted else "no"
