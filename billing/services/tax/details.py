@@ -43,8 +43,8 @@ def tell(
 
     `letters` says whether it is written to about its invoices; left out, that stays as it is.
 
-    Raises Invalid, which names the field, for what is missing or cannot be, and where a tenant that pays beforehand would
-    owe more tax by it than its wallet holds.
+    Raises Invalid, which names the field, for what is missing or cannot be, and where a tenant that pays beforehand
+    would owe more tax by it than its wallet holds.
     """
     told = _checked(told)
     turns.take()  # no month closes meanwhile: it is taxed as whoever it is made out to
