@@ -10,6 +10,7 @@ from billing.domain.money import exponent_of, to_minor
 from billing.models import BillingPeriod, GrantDraw, Invoice, InvoiceLine
 from billing.services.grants import purse
 from billing.services.statements import statement
+from billing.services.wallets import overruns
 from tenants.models import Project
 
 
@@ -23,7 +24,8 @@ def draw(invoice: Invoice, month: BillingPeriod, *, now: datetime) -> int:
     if not credits or invoice.total <= 0:
         return 0
     lines = {line.n: line for line in InvoiceLine.objects.filter(invoice=invoice).order_by("n")}
-    found = drawn(credits, within(_parts(invoice, lines, month, credits), invoice.total))
+    parts = within(_parts(invoice, lines, month, credits), invoice.total)
+    found = drawn(overruns.limited(credits, parts, invoice), parts)
     GrantDraw.objects.bulk_create(
         GrantDraw(
             tenant_id=invoice.tenant_id, grant_id=grant, invoice=invoice, line=lines[n], minor=minor, at=now

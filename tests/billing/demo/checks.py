@@ -9,7 +9,7 @@ from django.core.management import CommandError, call_command
 from django.db.models import Sum
 
 from billing.domain.money import Money
-from billing.models import BalanceDraw, Grant, GrantDraw, Invoice, InvoiceLine, RatedCharge
+from billing.models import BalanceDraw, GrantDraw, Invoice, InvoiceLine, RatedCharge
 from billing.services import conservation
 from billing.services.ledger import books
 from tenants.services.walls import as_staff, as_tenant
@@ -166,7 +166,8 @@ def _money(story: Story) -> Iterator[Check]:
     )
     with as_tenant(monsoon.pk):
         bills = sum(Invoice.objects.exclude(number=None).values_list("total", flat=True))
-        ours = sum(Grant.objects.filter(idem__startswith="overrun").values_list("minor", flat=True))
+        borne = GrantDraw.objects.filter(grant__idem__startswith="overrun ")
+        ours = borne.aggregate(all=Sum("minor"))["all"] or 0
         left = books.balance(monsoon.pk, "EUR")
     yield Check(
         f"a wallet of {Money(TOP_UP, 'EUR')}: invoiced, borne by us, left",
