@@ -403,10 +403,10 @@ def _shown(told: Explained) -> dict[str, Any]:
 
 
 def _rule(told: Explained) -> str:
-    """Write the reckoning of its seconds; it is rounded there only if the month takes nothing off."""
+    """Write the reckoning of its seconds; it is rounded there only if nothing else is on its line."""
     if told.rule is None:
         return told.what
-    return told.rule.sum.partition(" → ")[0] if told.month else told.rule.sum
+    return told.rule.sum.partition(" → ")[0] if told.month or told.corrected else told.rule.sum
 
 
 def _use(use: LeaseUse) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import urlencode
 from zoneinfo import ZoneInfo
 
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, Sum
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
@@ -200,7 +200,8 @@ def same(request: PageRequest, since: datetime, until: datetime, group: str) -> 
 
 
 def draft(request: PageRequest, label: str) -> Invoice | None:
-    """Return the month's invoice, whatever state it is in, and whether it carries `late` seconds; one query.
+    """Return the month's invoice, whatever state it is in, whether it carries `late` seconds, and how much the `month`
+    takes off its lines or adds; one query.
 
     None below the root, whose spend is only a part of it, and for whoever may not see the whole tenant's money.
     """
@@ -209,13 +210,17 @@ def draft(request: PageRequest, label: str) -> Invoice | None:
     rows = Invoice.objects.filter(tenant=request.tenant, period__label=label)
     late = RatedCharge.objects.filter(billed_period_id=OuterRef("period_id"))
     late = late.exclude(period_id=OuterRef("period_id"))
-    return rows.exclude(status=InvoiceStatus.VOID).annotate(late=Exists(late)).first()
+    month = Sum("lines__month_num")
+    return rows.exclude(status=InvoiceStatus.VOID).annotate(late=Exists(late), month_num=month).first()
 
 
 def note(invoice: Invoice | None, told: Tally, *, late: bool) -> str:
     """Say how the invoice stands to what was spent."""
     if invoice is None or invoice.status != InvoiceStatus.DRAFT:
         return "final"
+    if month := to_minor(int(getattr(invoice, "month_num", None) or 0), exponent_of(invoice.currency)):
+        what = "taken off" if month < 0 else "added"
+        return f"{written(abs(month), told.currency)} {what} by what was agreed for the month"
     open_minor = told.minor - invoice.subtotal
     if late or open_minor < 0:
         return "with what came late of months before"

@@ -14,7 +14,7 @@ from billing.services.disputes import window
 from billing.services.funds import before_closing
 from billing.services.grants import drawing
 from billing.services.ledger import books, posting
-from billing.services.month_charges import facts, reckoning
+from billing.services.month_charges import facts
 from billing.services.month_charges.reckoning import Unreckonable
 from billing.services.post import queue
 from billing.services.rating import Gap, PriceGap
@@ -160,12 +160,14 @@ def _close(tenant: Tenant, month: BillingPeriod, now: datetime) -> None:
 
 def _drafted(month: BillingPeriod) -> Invoice | None:
     """Return the draft that becomes final; one that says nothing goes, for it would take a number."""
-    drafts_ = Invoice.objects.filter(period=month, status=InvoiceStatus.DRAFT).select_related("period")
     lines = InvoiceLine.objects.filter(invoice=OuterRef("pk"))
-    found = drafts_.annotate(says_something=Exists(lines)).first()
+    rows = Invoice.objects.filter(period=month, status=InvoiceStatus.DRAFT).select_related("period")
+    found = rows.annotate(says_something=Exists(lines), agreed_on=facts.AGREED_ON).first()
     if found and not found.says_something:
         found.delete()
         return None
+    if found and found.agreed_on:
+        facts.keep(found)
     return found
 
 
@@ -203,8 +205,6 @@ def _finalize(invoice: Invoice, tenant: Tenant, month: BillingPeriod, now: datet
     invoice.disputable_until = window.stated(now, month.time_zone)
     invoice.status, invoice.finalized_at = InvoiceStatus.FINALIZED, now
     invoice.collected = payments.gateway() is not None
-    if reckoning.any_terms(tenant.pk):
-        facts.keep(invoice)
     granted = drawing.draw(invoice, month, now=now)  # first, for nothing counts as settled without its draws
     own = min(books.balance(invoice.tenant_id, invoice.currency), max(invoice.total - granted, 0))
     if own:

@@ -1,5 +1,15 @@
--- Whether a month of a tenant may carry anything beside its seconds.
+-- Whether an open month of a tenant may carry anything beside its seconds: something was agreed with it, or it used what
+-- has a price in tiers. Prices in tiers are few and have an index of their own; whether there are any is asked first.
 SELECT EXISTS (SELECT FROM billing_discount WHERE tenant_id = %(tenant)s)
     OR EXISTS (SELECT FROM billing_minimum WHERE tenant_id = %(tenant)s)
     OR EXISTS (SELECT FROM billing_commitment WHERE tenant_id = %(tenant)s)
     OR EXISTS (SELECT FROM billing_priceversion WHERE model <> 'flat')
+       AND EXISTS (SELECT FROM billing_invoice i
+                     JOIN billing_ratedcharge c ON c.period_id = i.period_id AND c.billed_period_id = i.period_id
+                     JOIN billing_priceversion v ON v.id = c.price_version_id AND v.model <> 'flat'
+                    WHERE i.tenant_id = %(tenant)s AND i.status = 'draft'
+                    UNION ALL  -- late seconds of a month that is closed
+                   SELECT FROM billing_invoice i
+                     JOIN billing_ratedcharge c ON c.billed_period_id = i.period_id AND c.billed_period_id <> c.period_id
+                     JOIN billing_priceversion v ON v.id = c.price_version_id AND v.model <> 'flat'
+                    WHERE i.tenant_id = %(tenant)s AND i.status = 'draft')

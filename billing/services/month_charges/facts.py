@@ -4,10 +4,17 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
+from django.db.models import Exists, OuterRef, Q
+
 from billing.models import Commitment, Discount, Invoice, InvoiceLine, Minimum, MonthCharge, PriceVersion
 from billing.services.month_charges import committing, discounting, minimums
 
 Told = dict[str, Any]
+# Whether anything was ever agreed with the tenant of a row: whoever asks for the row asks so in the same query.
+AGREED_ON = Q(
+    *(Exists(each.objects.filter(tenant=OuterRef("tenant"))) for each in (Discount, Minimum, Commitment)),
+    _connector=Q.OR,
+)
 
 
 def price(version: PriceVersion) -> Told:

@@ -36,7 +36,7 @@ class Unreckonable(Refused):
 
 
 def any_terms(tenant_id: str) -> bool:
-    """Tell whether a month of a tenant may carry anything beside its seconds; one query."""
+    """Tell whether an open month of a tenant may carry anything beside its seconds; one query."""
     with connection.cursor() as cursor:
         cursor.execute(statement("month_terms"), {"tenant": tenant_id})
         return bool(cursor.fetchone()[0])

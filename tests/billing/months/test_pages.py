@@ -1,6 +1,7 @@
 """Discounts, codes and minimums on the pages and over the API."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from html import unescape
 from typing import Any
 
@@ -8,11 +9,13 @@ import pytest
 from django.test import Client
 from django.utils.html import strip_tags
 
+from billing.api.invoices import _rule
 from billing.models import Campaign, Discount, Minimum
 from billing.services import minimums
 from billing.services.discounts import campaigns, giving
 from billing.services.discounts.campaigns import Round
 from billing.services.discounts.terms import Terms
+from billing.services.explain import Corrected, explain
 from ports import clock
 from tenants.domain.roles import Role
 from tenants.models import AuditEvent, User
@@ -227,3 +230,22 @@ def test_operators_do_the_same_over_the_api(kestrel: Home, operator: Client) -> 
     assert put(operator, "minimums", {"tenant": kestrel.tenant.pk, "amount": "-1"}, 400)["code"] == "invalid"
     with as_staff():
         assert giving.find(given["id"]).percent_bp == 700
+
+
+def test_spend_says_what_the_terms_of_the_month_come_to(payer: Client, kestrel: Home) -> None:
+    ran(kestrel.project, sold(EURO), START, 10 * HOUR)
+    given(kestrel.tenant, percent_bp=1000)
+    drafted(kestrel.tenant)
+    assert "€1.00 taken off by what was agreed for the month" in words(payer.get("/spend/"))
+    minimums.agree(kestrel.tenant, minor=9000, since=NOW, until=None, actor=OPERATOR, now=NOW)
+    assert "added by what was agreed for the month" in words(payer.get("/spend/"))
+
+
+def test_a_line_that_was_corrected_is_not_rounded_by_its_hours(kestrel: Home) -> None:
+    ran(kestrel.project, sold(EURO), START, 10 * HOUR)
+    draft = drafted(kestrel.tenant)
+    with as_tenant(kestrel.tenant.pk):
+        told = explain(draft.lines.get())
+    assert _rule(told).endswith("→ 10.00 €")
+    less = Corrected("cor_x", "corrected", -EURO * HOUR, -HOUR)
+    assert _rule(replace(told, corrected=(less,))).endswith("= 10.000000 €")

@@ -1,13 +1,16 @@
 """What a month costs at prices in tiers: all of a tenant's use of an offering counts, in one order."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
-from django.db import DatabaseError, IntegrityError, transaction
+from django.db import DatabaseError, IntegrityError, connection, transaction
+from django.test.utils import CaptureQueriesContext
 
 from billing.models import PriceVersion, RateCard
 from billing.services import closing, drafts, rating
 from billing.services.explain import explain
+from billing.services.month_charges import reckoning
 from tenants.services.walls import as_tenant
 from tests.billing.histories import EURO, HOUR, at, customer, invoices, lines, promise, ran, runs, sold
 from tests.billing.months.terms import CLOSES, NOW, START, carried, checked, closed, drafted, given, tiered
@@ -181,3 +184,18 @@ def test_leases_that_run_on_are_reckoned_with_when_the_month_closes() -> None:
     final = invoices(tenant)[0]
     assert final.total == 1000
     checked(final)
+
+
+def test_whoever_uses_nothing_in_tiers_is_not_reckoned(django_assert_num_queries: Any) -> None:
+    tenant, project = customer()
+    ran(project, sold(EURO), START, HOUR)
+    drafted(tenant)
+    with CaptureQueriesContext(connection) as before:
+        drafts.refresh(tenant, now=NOW)
+    tiered(other := sold(None), "graduated", [HOUR], [10**8])
+    with django_assert_num_queries(len(before)):
+        drafts.refresh(tenant, now=NOW)
+    ran(project, other, START, 2 * HOUR)
+    drafted(tenant)
+    with as_tenant(tenant.pk):
+        assert reckoning.any_terms(tenant.pk)

@@ -91,7 +91,9 @@ def test_columns_add_up_to_the_total_by_day_week_and_month(desk: Desk) -> None:
     desk.life.clock.at = desk.life.now.replace(day=21)
     for step in ("day", "week", "month"):
         columns = desk.get(f"/spend/?by={step}").context["columns"]
-        assert sum(sum(column["amounts"]) for column in columns) == 300, step
+        assert sum(sum(column.get("amounts", ())) for column in columns) == 300, (
+            step
+        )  # days to come have none
 
 
 def test_a_night_across_midnight_is_split_at_the_tenants_own(desk: Desk) -> None:
