@@ -28,6 +28,7 @@ class Things:
     clock: Callable[[], int] = lambda: 0
     total_off: int = 0
     refund_as: str = "succeeded"  # what a refund is called at first
+    refund_refused: str = ""  # with which code every refund is turned down
     least: int = 0  # what Stripe collects at least; less goes to a balance of its own
     _next: "count[int]" = field(default_factory=lambda: count(1))
 
@@ -415,6 +416,8 @@ def new_refund(things: Things, params: Params) -> Thing:
             param="amount",
             message="Refund amount is greater than what is left of the charge.",
         )
+    if things.refund_refused:
+        raise Refusal(400, code=things.refund_refused, message="It is not refunded now.")
     charge["amount_refunded"] += amount
     made = things.make(
         "refund",

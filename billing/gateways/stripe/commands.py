@@ -1,7 +1,8 @@
 """The outbox: a write at Stripe is in our books, with its key and its parameters as text, before it is sent.
 
 Sent again under the same key it is the same write, for as long as Stripe remembers, which is a day. After that, and
-where Stripe failed over it (its failure is remembered too), we look first whether it was done, and take a new key.
+where Stripe failed over it or turned it down (both are remembered too), we look first whether it was done, and take a
+new key.
 """
 
 import hashlib
@@ -12,7 +13,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db.models import F
-from stripe import CardError, StripeClient, StripeError
+from stripe import CardError, InvalidRequestError, StripeClient, StripeError
 
 from billing.gateways.stripe import pace
 from billing.gateways.stripe.connecting import client
@@ -66,7 +67,9 @@ def perform(write: Write, *, now: datetime) -> Answer:
     except CardError as refusal:
         return _done(command, {"declined": code_of(refusal), "reason": said(refusal)})
     except StripeError as error:
-        if unclear(error):
+        if unclear(error) or isinstance(
+            error, InvalidRequestError
+        ):  # either is repeated under its key for a day
             _update(command, state=CommandState.UNCLEAR)
         raise trouble(error) from None
     return _done(command, write.keep(said_))

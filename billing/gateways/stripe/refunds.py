@@ -17,7 +17,21 @@ from ports.payments import Declined, Outcome, Rejected, SendBack, Succeeded, Una
 from tenants.services.walls import as_tenant
 
 SLOW_S = 3600  # banks take days; the webhook is faster than this
+# What Stripe says where so much will never go back of this charge. Whatever else it turns down may be ours to mend: its
+# account lacks the money, its credentials are another account's, our request was wrong. That waits for a person.
+NEVER = {
+    "amount_too_large",
+    "amount_too_small",
+    "charge_already_refunded",
+    "charge_disputed",
+    "charge_not_refundable",
+    "refund_disputed_payment",
+}
 NOTHING_TAKEN = Declined("Nothing was taken by this payment, so nothing can go back.", "nothing_taken")
+WAITS = {
+    "pending": "the bank has not answered Stripe yet",
+    "requires_action": "Stripe waits for the payer, whom it has asked where to send the money",
+}
 FAILED = "The bank sent it back. Find another way with the tenant."
 
 
@@ -32,15 +46,14 @@ def send(back: SendBack, *, now: datetime) -> Outcome:
     answer = commands.perform(_write(back, book, _intent(book)), now=now)
     if "declined" in answer:
         return Declined(answer["reason"], answer["declined"])
-    status = str(answer["status"])
-    if status in ("pending", "requires_action"):
-        status = _status(str(answer["id"]))
+    # Never what it was when it was made, which stands in our books: a bank sends back what had succeeded, too.
+    status = _status(str(answer["id"]))
     if status == "succeeded":
         return Succeeded(str(answer["id"]))
     if status in ("failed", "canceled"):
         return Declined(FAILED, f"refund_{status}")
-    if status in ("pending", "requires_action"):
-        raise Unanswered("the bank has not answered Stripe yet", again_in_s=SLOW_S)
+    if status in WAITS:
+        raise Unanswered(WAITS[status], again_in_s=SLOW_S)
     raise Rejected(
         f"Stripe calls refund {answer['id']} {status!r}, a word that is not known here.", code="unforeseen"
     )
@@ -57,8 +70,10 @@ def _write(back: SendBack, book: StripeCharge, intent: str) -> Write:
     def send_(speaks: StripeClient, frozen: Params, idem: str) -> Any:
         try:
             return speaks.v1.refunds.create(cast(RefundCreateParams, frozen), {"idempotency_key": idem})
-        except InvalidRequestError as refusal:  # no more is left of it, or it is disputed
-            return {"declined": code_of(refusal), "reason": said(refusal)}
+        except InvalidRequestError as refusal:
+            if code_of(refusal) in NEVER or refusal.param == "amount":
+                return {"declined": code_of(refusal), "reason": said(refusal)}
+            raise
 
     def look(speaks: StripeClient, since: datetime) -> Answer | None:
         listed = speaks.v1.refunds.list({"payment_intent": intent, "limit": 100})

@@ -5,12 +5,15 @@ from datetime import datetime
 from django.db.models import QuerySet
 
 from billing.domain.stripe_states import REFUNDS
-from billing.models import Invoice, PaymentRefund, Refund
+from billing.models import Invoice, PaymentRefund, PaymentStatus, Refund
 from billing.services.ledger import posting
-from billing.services.moves.moving import Moving
+from billing.services.moves.moving import BILLING, Moving
 from billing.services.payments.trail import record
 from ports.payments import Gateway, Outcome, SendBack
 from tenants.services.actors import Actor
+
+
+CAME_BACK = ("failed", "canceled")
 
 
 class _Refunds(Moving[Refund]):
@@ -43,6 +46,17 @@ class _Refunds(Moving[Refund]):
         mark, made = PaymentRefund.objects.get_or_create(pk=reference, defaults={**told, **status})
         if not made:
             PaymentRefund.objects.filter(pk=mark.pk, rank__lt=REFUNDS["succeeded"]).update(**status)
+        if mark.status in CAME_BACK:  # that was told while this answer was on its way
+            self.returned(row, now=now)
+
+    def returned(self, row: Refund, *, now: datetime) -> bool:
+        """Put on the balance again what succeeded and the bank did not take after all; tell whether that is new."""
+        gone = Refund.objects.filter(pk=row.pk, status=PaymentStatus.SUCCEEDED, returned_at=None)
+        if not gone.update(returned_at=now):
+            return False
+        self.record("return", row, actor=BILLING, now=now)
+        posting.unrefunded([row.pk], now=now)
+        return True
 
 
 SENDING = _Refunds()

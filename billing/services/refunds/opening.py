@@ -22,7 +22,6 @@ from billing.models import (
 )
 from billing.models.moves import UNSETTLED
 from billing.services.ledger import books, posting
-from billing.services.moves import moving
 from billing.services.refunds.collecting import SENDING
 from billing.services.wallets import money
 from broker.services.leases import evicting
@@ -120,12 +119,7 @@ def came_back(refund: Refund, *, now: datetime) -> bool:
     """The bank did not take it after all: it is on the tenant's balance again. Tell whether that is new."""
     with as_tenant(refund.tenant_id):
         SENDING.lock(refund)
-        gone = Refund.objects.filter(pk=refund.pk, status=PaymentStatus.SUCCEEDED, returned_at=None)
-        if not gone.update(returned_at=now):
-            return False
-        SENDING.record("return", refund, actor=moving.BILLING, now=now)
-        posting.unrefunded([refund.pk], now=now)
-        return True
+        return SENDING.returned(refund, now=now)
 
 
 def _check(payment: Payment) -> None:

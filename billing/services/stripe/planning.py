@@ -58,8 +58,12 @@ def _lately(now: datetime) -> set[date]:
 
 
 def _older(now: datetime) -> set[date]:
-    """Return the days on which something differs, and those whose payments were disputed or refunded lately."""
-    days = set(StripeDifference.objects.values_list("day__day", flat=True).distinct())
+    """Return the days on which something differs, and those whose payments were disputed or refunded lately.
+
+    What a person acknowledged waits for nobody: its day is looked at for as long again, and then no more by itself.
+    """
+    open_ = Q(acknowledged_at=None) | Q(acknowledged_at__gte=now - timedelta(days=DAYS))
+    days = set(StripeDifference.objects.filter(open_).values_list("day__day", flat=True).distinct())
     lately = {"seen_at__gte": now - timedelta(days=DAYS)}
     with as_staff():
         for marks in (PaymentDispute.objects, PaymentRefund.objects):

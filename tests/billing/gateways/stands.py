@@ -90,8 +90,11 @@ class Stripe:
         parts = call.path.split("/")
         if customer is None and parts[2] == "invoices":
             customer = kept.get("invoice", parts[3])["customer"]
-        if "payment_intent" in call.params:
-            customer = kept.get("payment_intent", call.params["payment_intent"])["customer"]
+        intent = call.params.get("payment_intent")
+        if parts[2] == "refunds" and len(parts) > 3:
+            intent = kept.get("refund", parts[3])["payment_intent"]
+        if intent:
+            customer = kept.get("payment_intent", intent)["customer"]
         return str(kept.get("customer", str(customer))["metadata"]["tenant"])
 
 

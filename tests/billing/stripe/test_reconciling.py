@@ -267,6 +267,10 @@ def test_a_difference_that_a_person_acknowledged_waits_for_nobody_until_it_is_an
     assert (told.actor_label, told.detail["reason"]) == ("op@example.org", "settled with the bank")
     assert watching.waits(now=NOW + DAY) == 0
     assert [each.why for each in night(fake, NOW + 2 * DAY)] == ["settled with the bank"]
+    acknowledged = StripeDifference.objects.get().acknowledged_at
+    assert acknowledged is not None
+    for days, looked in ((29, True), (31, False)):
+        assert (NOW.date() in planning._older(acknowledged + days * DAY)) is looked
     assert watching.waits(now=NOW + 2 * DAY) == 0
     there(fake)[0].update(amount_paid=70)
     assert [each.why for each in night(fake, NOW + 3 * DAY)] == [""]

@@ -2,15 +2,16 @@
 
 from datetime import timedelta
 from typing import Any
+from unittest import mock
 
 import pytest
 
 from billing.models import Invoice, PaymentRefund, Refund, StripeDifference
-from billing.services.refunds import collecting
+from billing.services.refunds import collecting, opening
 from billing.services.stripe import inbox, planning, reconciling, working
 from tenants.services.walls import as_tenant
 from tests.billing.credits.notes import credit
-from tests.billing.payments.bills import NOW, collect, pay
+from tests.billing.payments.bills import MIRA, NOW, collect, pay
 from tests.billing.refunds.ways import balance, fresh, payment, send_back, work
 from tests.billing.stripe.purses import SECRETS, at, billed
 from tests.fakestripe.mill import posted
@@ -94,16 +95,22 @@ def test_more_than_is_left_there_is_declined_and_on_the_balance_again(fake: Fake
 
 
 @pytest.mark.parametrize(
-    ("word", "status", "left"),
-    [("succeeded", "succeeded", 50), ("failed", "declined", 200), ("canceled", "declined", 200)],
+    ("first", "word", "status", "left"),
+    [
+        ("pending", "succeeded", "succeeded", 50),
+        ("requires_action", "succeeded", "succeeded", 50),
+        ("pending", "failed", "declined", 200),
+        ("requires_action", "canceled", "declined", 200),
+    ],
 )
 def test_a_bank_that_takes_its_time_is_looked_at_until_it_has_answered(
-    fake: FakeStripe, word: str, status: str, left: int
+    fake: FakeStripe, first: str, word: str, status: str, left: int
 ) -> None:
     invoice = paid(fake)
-    fake.things.refund_as = "pending"
+    fake.things.refund_as = first
     waits = work(send_back(invoice, 150))
-    assert (waits.status, "bank has not answered" in waits.trouble) == ("pending", True)
+    who = {"pending": "the bank has not answered", "requires_action": "waits for the payer"}[first]
+    assert (waits.status, who in waits.trouble) == ("pending", True)
     (made,) = there(fake)
     made["status"] = word
     soon = NOW + timedelta(minutes=1)
@@ -149,3 +156,61 @@ def test_what_was_paid_by_no_card_is_left_to_a_person(fake: FakeStripe) -> None:
     next(iter(fake.things.all("payment_intent").values()))["status"] = "canceled"
     assert work(send_back(invoice, 150)).code == "no_card_payment"
     assert payment(invoice).status == "succeeded"
+
+
+@pytest.mark.parametrize("code", ["balance_insufficient", "resource_missing", "testmode_charges_only"])
+def test_what_may_be_mended_waits_for_a_person_and_is_sent_anew_the_same_day(
+    fake: FakeStripe, code: str
+) -> None:
+    invoice = paid(fake)
+    fake.things.refund_refused = code
+    stuck = work(send_back(invoice, 150))
+    assert (stuck.status, stuck.code, balance(invoice)) == ("stuck", code, 50)
+    fake.things.refund_refused = ""
+    soon = NOW + HOUR
+    opening.ask_again(stuck, actor=MIRA, now=soon)
+    done = work(stuck, now=soon)
+    assert (done.status, [each["amount"] for each in there(fake)]) == ("succeeded", [150])
+
+
+@pytest.mark.parametrize("code", ["charge_disputed", "charge_already_refunded"])
+def test_what_never_goes_back_is_on_the_balance_again(fake: FakeStripe, code: str) -> None:
+    invoice = paid(fake)
+    fake.things.refund_refused = code
+    done = work(send_back(invoice, 150))
+    assert (done.status, done.code, balance(invoice)) == ("declined", code, 200)
+
+
+def test_what_failed_since_stripe_answered_is_not_taken_for_a_success(fake: FakeStripe) -> None:
+    invoice = paid(fake)
+    asked = send_back(invoice, 150)
+    with (
+        mock.patch.object(collecting.SENDING, "settle", side_effect=KeyboardInterrupt),
+        pytest.raises(KeyboardInterrupt),
+    ):
+        work(asked)
+    (made,) = there(fake)
+    made["status"] = "failed"
+    done = work(asked, now=NOW + HOUR)
+    assert (done.status, done.code, balance(invoice)) == ("declined", "refund_failed", 200)
+
+
+def test_what_the_bank_sends_back_while_its_success_is_on_its_way_is_on_the_balance_again(
+    fake: FakeStripe,
+) -> None:
+    invoice = paid(fake)
+    asked, settle = send_back(invoice, 150), collecting.SENDING.settle
+
+    def late(*told: Any) -> None:
+        (made,) = there(fake)
+        made["status"] = "failed"
+        fake.things.get("charge", made["charge"])["amount_refunded"] = 0
+        event = fake.things.tell("refund.failed", made)
+        inbox.receive(*posted(event, SECRETS[0], NOW), now=NOW)
+        working.work(event["id"], now=NOW)
+        settle(*told)
+
+    with mock.patch.object(collecting.SENDING, "settle", late):
+        done = work(asked)
+    assert (done.status, done.returned_at, balance(invoice)) == ("succeeded", NOW, 200)
+    assert work(send_back(invoice, 150)).status == "succeeded"
