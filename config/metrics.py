@@ -136,6 +136,8 @@ def money() -> Iterator[GaugeMetricFamily]:
         stuck = cursor.fetchone()[0]
         cursor.execute("SELECT count(*) FROM billing_topup WHERE status = 'stuck'")
         topups = cursor.fetchone()[0]
+        cursor.execute("SELECT count(*) FROM billing_refund WHERE status = 'stuck'")
+        refunds = cursor.fetchone()[0]
         cursor.execute("SELECT count(*) FROM billing_invoice WHERE status = 'finalized'")
         due = cursor.fetchone()[0]
         cursor.execute(
@@ -162,6 +164,7 @@ def money() -> Iterator[GaugeMetricFamily]:
         "gpubroker_payments_failing", "Of them, those whose last try failed as nobody foresaw.", value=failing
     )
     yield GaugeMetricFamily("gpubroker_payments_stuck", "Payments that wait for a person.", value=stuck)
+    yield GaugeMetricFamily("gpubroker_refunds_stuck", "Refunds that wait for a person.", value=refunds)
     yield GaugeMetricFamily("gpubroker_topups_stuck", "Top-ups that wait for a person.", value=topups)
     yield from decisions(waiting)
 

@@ -130,9 +130,9 @@ class OpsRefundsAgain(AllTenants):
     )
     def update(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """Ask for it again."""
-        shape(Again, request)
         with walls.as_staff():
             row = self.get_object()
+        shape(Again, request)
         opening.ask_again(row, actor=self.actor, now=self.now)
         with walls.as_staff():
             return Response(RefundSeenOut(self.get_object()).data)

@@ -11,6 +11,7 @@ from billing.api.all_disputes import OpsDisputes
 from billing.api.all_grants import OpsGrants
 from billing.api.all_invoices import OpsCreditNotes, OpsInvoices
 from billing.api.all_ledger import OpsLedgerTransfers, OpsTrialBalance
+from billing.api.all_letters import OpsLetters, OpsLettersAgain
 from billing.api.all_money import OpsOfferings, OpsPayments, OpsPriceVersions, OpsProofs
 from billing.api.all_months import OpsMonthCloses
 from billing.api.all_moves import OpsTopUps, OpsUntakenPayments, OpsUntakenTopUps
@@ -71,6 +72,7 @@ router.register("ops/terms", OpsTerms, "api-ops-terms")
 router.register("ops/grants", OpsGrants, "api-ops-grant")
 router.register("ops/payments", OpsPayments, "api-ops-payment")
 router.register("ops/topups", OpsTopUps, "api-ops-topup")
+router.register("ops/letters", OpsLetters, "api-ops-letter")
 router.register("ops/refunds", OpsRefunds, "api-ops-refund")
 router.register("ops/stripe-differences", OpsStripeDifferences, "api-ops-stripe-difference")
 router.register("ops/stripe-events", OpsStripeEvents, "api-ops-stripe-event")
@@ -157,6 +159,11 @@ urlpatterns = [
         "ops/payments/<str:pk>/refund",
         OpsRefundsOfPayments.as_view({"put": "update"}),
         name="api-ops-payment-refund",
+    ),
+    path(
+        "ops/letters/<str:pk>/again",
+        OpsLettersAgain.as_view({"put": "update"}),
+        name="api-ops-letter-again",
     ),
     path(
         "ops/refunds/<str:pk>/ask-again",

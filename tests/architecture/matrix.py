@@ -37,6 +37,7 @@ from billing.models import (
     Invoice,
     InvoiceLine,
     LedgerTransfer,
+    Letter,
     Minimum,
     Payment,
     Refund,
@@ -465,6 +466,11 @@ def a_refund(world: World) -> str:
     return str(made.pk)
 
 
+def a_letter(world: World) -> str:
+    made = {"kind": "invoice-final", "about": "inv_gone", "made_at": moment(), "unsent": "given_up"}
+    return str(Letter.objects.get_or_create(tenant=world.tenant, defaults=made)[0].pk)
+
+
 def some_terms(world: World) -> str:
     made = {"payment": "invoice", "standing": "good", "since": moment()}
     return str(TenantTerms.objects.get_or_create(tenant=world.tenant, defaults=made)[0].pk)
@@ -528,6 +534,7 @@ THINGS: dict[str, Thing] = {
     "credit note": in_its_tenant(a_credit_note),
     "topup": in_its_tenant(a_topup),
     "refund": in_its_tenant(a_refund),
+    "letter": in_its_tenant(a_letter),
     "terms": in_its_tenant(some_terms),
     "grant": in_its_tenant(a_grant),
     "discount": in_its_tenant(a_discount),
@@ -766,6 +773,9 @@ ROWS: dict[str, Row] = {
     "api/v1/ops/payments/<str:pk>": fleet(thing="payment", audited=True),
     "api/v1/ops/payments/<str:pk>/untaken": Row("fleet", {"PUT": STAFF}, thing="payment", writes_on_get=True),
     "api/v1/ops/payments/<str:pk>/refund": Row("fleet", {"PUT": STAFF}, thing="payment", writes_on_get=True),
+    "api/v1/ops/letters": fleet(audited=True),
+    "api/v1/ops/letters/<str:pk>": fleet(thing="letter", audited=True),
+    "api/v1/ops/letters/<str:pk>/again": Row("fleet", {"PUT": STAFF}, thing="letter", writes_on_get=True),
     "api/v1/ops/refunds": fleet(audited=True),
     "api/v1/ops/refunds/<str:pk>": fleet(thing="refund", audited=True),
     "api/v1/ops/refunds/<str:pk>/ask-again": Row("fleet", {"PUT": STAFF}, thing="refund", writes_on_get=True),
@@ -969,6 +979,7 @@ ROWS: dict[str, Row] = {
     "ops/credit-notes/<str:pk>/pdf/": ops(thing="credit note", GET=STAFF),
     "ops/invoices/<str:pk>/give-back/": ops(thing="final invoice", GET=STAFF, POST=STAFF),
     "ops/payments/<str:pk>/refund/": ops(thing="payment", GET=STAFF, POST=STAFF),
+    "ops/letters/<str:pk>/again/": ops(thing="letter", POST=STAFF),
     "ops/refunds/<str:pk>/ask-again/": ops(thing="refund", POST=STAFF),
     "ops/topups/<str:pk>/untaken/": ops(thing="topup", GET=STAFF, POST=STAFF),
     "ops/payments/<str:pk>/untaken/": ops(thing="payment", GET=STAFF, POST=STAFF),

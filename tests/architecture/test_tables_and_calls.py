@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from django.test import Client
 from django.test.signals import template_rendered
 
 from billing.gateways.simulated import Ill, SimulatedGateway, suffer
-from billing.models import Invoice, Payment, RatedCharge
+from billing.models import Invoice, Letter, Payment, RatedCharge, Refund
 from billing.services import closing, crediting, drafts, minimums, own_prices, rating
 from billing.services.corrections import proposing
 from billing.services.discounts import campaigns
@@ -203,6 +203,8 @@ def of_operators(desk: Desk, operator: Client) -> dict[str, str]:
     with walls.as_tenant(invoice.tenant_id):
         waits = topping.top_up(invoice.tenant, minor=5000, actor=OPERATOR, now=life.now)
     topped.collect(waits.pk, waits.tenant_id, now=life.now)
+    a_stuck_refund(final, life.now)
+    a_letter_to_nobody(final, life.now)
     a_stripe_difference()
     a_stripe_event()
     Offering.objects.filter(gpu_model="H200-141GB").update(state=OfferingState.DRAFT)  # of no real shape
@@ -226,6 +228,25 @@ def of_operators(desk: Desk, operator: Client) -> dict[str, str]:
         "dispute": question.pk,
         "correction": mended.pk,
     }
+
+
+def a_stuck_refund(final: Invoice, now: datetime) -> None:
+    """Let a payment have taken something of which nobody knows whether it went back."""
+    asked = {"tenant_id": final.tenant_id, "currency": "EUR", "gateway": "simulated", "opened_at": now}
+    settled = {"settled_at": now, "due_at": None}
+    with walls.as_tenant(final.tenant_id):
+        due = Invoice.objects.get(pk=final.pk)
+        paid = Payment.objects.create(invoice=due, minor=due.to_pay, due_at=now, **asked)
+        Payment.objects.filter(pk=paid.pk).update(status="succeeded", **settled)
+        waits = Refund.objects.create(payment=paid, minor=1, why="x", opened_by="x", due_at=now, **asked)
+        Refund.objects.filter(pk=waits.pk).update(status="stuck", due_at=None, stuck_at=now)
+
+
+def a_letter_to_nobody(final: Invoice, now: datetime) -> None:
+    with walls.as_tenant(final.tenant_id):
+        Letter.objects.create(
+            tenant_id=final.tenant_id, kind="invoice-paid", about=final.pk, made_at=now, unsent="nobody"
+        )
 
 
 def was_used(desk: Desk) -> None:

@@ -13,10 +13,11 @@ from django.views.decorators.http import require_safe
 
 from billing.domain.crediting import Left
 from billing.domain.money import Money, NotAnAmount, minor_of
-from billing.models import Invoice, InvoiceStatus, PaymentStatus
+from billing.models import Invoice, InvoiceStatus, Payment, PaymentStatus
 from billing.portal.invoices import Row, lines_of
 from billing.services import crediting
 from billing.services.ledger import books
+from billing.services.refunds.collecting import SENDING
 from broker.portal.operations import ASKS, OpsRequest, Step, ask, page
 from tenants.portal.acts import MOST, ops_call, part
 from tenants.portal.refused import because
@@ -178,7 +179,7 @@ def _told(request: OpsRequest, invoice: Invoice, refusal: Refused | None) -> dic
         "cannot_be_taken_back": CANNOT_BE_TAKEN_BACK,
         "told_to_the_tenant": TOLD_TO_THE_TENANT,
         "creditable": invoice.status in crediting.CREDITABLE,
-        "paid": invoice.payments.filter(status=PaymentStatus.SUCCEEDED).first(),
+        "paid": _sent_back_from(invoice),
         "notes": list(invoice.credit_notes.order_by("-issued_at", "-pk")),
         "refusal": refusal,
         "reason": request.POST.get("reason", ""),
@@ -187,3 +188,11 @@ def _told(request: OpsRequest, invoice: Invoice, refusal: Refused | None) -> dic
             ops_call("What was given back of it", "ops/credit-notes", invoice=invoice.pk, limit=MOST),
         ],
     }
+
+
+def _sent_back_from(invoice: Invoice) -> Payment | None:
+    """Return the payment of which something can go back to its card, or did."""
+    paid = invoice.payments.filter(status=PaymentStatus.SUCCEEDED).first()
+    if paid is None or not (SENDING.asks_here(paid) or paid.sent_back.exists()):
+        return None
+    return paid

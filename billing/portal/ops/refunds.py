@@ -11,6 +11,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from billing.domain.money import Money, NotAnAmount, minor_of
 from billing.models import Payment, PaymentStatus, Refund
 from billing.services.refunds import opening
+from billing.services.refunds.collecting import SENDING
 from broker.portal.operations import OpsRequest, page
 from tenants.portal.acts import MOST, ops_call
 from tenants.portal.refused import because
@@ -40,16 +41,21 @@ def refund(request: OpsRequest, pk: str) -> HttpResponse:
             refusal = said
             because(request, said.detail)
         else:
-            messages.success(request, f"{Money(made.minor, made.currency)} is on its way back to the card.")
+            amount = Money(made.minor, made.currency)
+            messages.success(
+                request, f"{amount} left the balance. {made.gateway} is asked to send it back to the card."
+            )
             return redirect("ops-payment-refund", pk=pk)
     with as_staff():
         room = opening.room(payment, now=request.now)
+        here = SENDING.asks_here(payment)
         rows = list(payment.sent_back.order_by("-opened_at", "-pk"))
         told = {
             "payment": payment,
             "room": room,
             "most": str(Money(room.most, room.currency)).lstrip("€$£¥ "),
-            "open": payment.status == PaymentStatus.SUCCEEDED and room.most > 0,
+            "open": here and payment.status == PaymentStatus.SUCCEEDED and room.most > 0,
+            "here": here,
             "rows": rows,
             "refusal": refusal,
             "amount": request.POST.get("amount", ""),

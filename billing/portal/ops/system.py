@@ -12,6 +12,8 @@ from django.views.decorators.http import require_safe
 from billing.portal.ops.frame import holding
 from billing.services import proofs
 from billing.services.payments import waiting
+from billing.services.post import waiting as letters
+from billing.services.post.waiting import Post
 from billing.services.stripe import watching
 from broker.portal.operations import OpsRequest, page
 from broker.services import upkeep
@@ -30,7 +32,7 @@ def system(request: OpsRequest) -> HttpResponse:
     """Show proofs, hints on their way, and the operators' trail."""
     found = request.proofs = proofs.check(now=request.now)
     visits = request.GET.get("trail") == "visits"
-    money = waiting.look(now=request.now)
+    money, post = waiting.look(now=request.now), letters.look()
     rows = trail(visits=visits)
     chosen, asked = sifting.sifted(rows, request.GET, ZONE)
     events = tell(chosen[:SHOWN])
@@ -45,9 +47,10 @@ def system(request: OpsRequest) -> HttpResponse:
         "failed": [proof for proof in found if not proof.holds],
         "upkeep": upkeep.look(now=request.now),
         "money": money,
+        "post": post,
         "stripe_waits": watching.waits(now=request.now),
         "database": f"{connection.pg_version // 10000}.{connection.pg_version % 10000}",  # type: ignore[attr-defined]
-        "calls": _calls(visits=visits, money=money, asked=sifting.for_api(asked, ZONE)),
+        "calls": _calls(visits=visits, money=money, post=post, asked=sifting.for_api(asked, ZONE)),
         "trail": events,
         "filters": sifting.chips(
             rows, asked, events, to, today=request.now.astimezone(ZoneInfo(ZONE)).date(), also=tab
@@ -60,7 +63,7 @@ def system(request: OpsRequest) -> HttpResponse:
     return render(request, "ops/system.html", shown)
 
 
-def _calls(*, visits: bool, money: waiting.Waiting, asked: sifting.Asked) -> list[dict[str, str]]:
+def _calls(*, visits: bool, money: waiting.Waiting, post: Post, asked: sifting.Asked) -> list[dict[str, str]]:
     """Return the call behind each table of the page."""
     flag = str(visits).lower()
     calls = [
@@ -69,6 +72,11 @@ def _calls(*, visits: bool, money: waiting.Waiting, asked: sifting.Asked) -> lis
             "What operators did", "ops/audit-events", actor_kind="staff", visits=flag, **asked, limit=SHOWN
         ),
     ]
+    if post.unsent:
+        calls.insert(1, ops_call("Letters that were given up", "ops/letters", unsent="given_up", limit=MOST))
+        calls.insert(1, ops_call("Letters to nobody", "ops/letters", unsent="nobody", limit=MOST))
+    if money.refunds:
+        calls.insert(1, ops_call("Refunds that wait for a person", "ops/refunds", status="stuck", limit=MOST))
     if money.topups:
         calls.insert(1, ops_call("Top-ups that wait for a person", "ops/topups", status="stuck", limit=MOST))
     if money.stuck:

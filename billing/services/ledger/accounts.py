@@ -22,7 +22,7 @@ WORDS = {
     TransferKind.CREDIT: "Credit note {}",
     TransferKind.DRAW: "Settled of invoice {} from your balance",
     TransferKind.TOPUP: "Top-up {}",
-    TransferKind.REFUND: "Sent back to your card of invoice {}",
+    TransferKind.REFUND: "Back to your card, of invoice {}",
 }
 CAME_BACK = "Did not reach your card, of invoice {}"
 BY_GRANT = "Paid of invoice {} by grants"

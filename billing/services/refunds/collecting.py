@@ -12,7 +12,6 @@ from billing.services.payments.trail import record
 from ports.payments import Gateway, Outcome, SendBack
 from tenants.services.actors import Actor
 
-
 CAME_BACK = ("failed", "canceled")
 
 

@@ -3,10 +3,11 @@
 from typing import Any
 
 import pytest
+from django.template.loader import render_to_string
 from django.test import Client
 
-from billing.models import Invoice
-from ports import clock
+from billing.models import Invoice, PaymentRefund
+from ports import clock, payments
 from tenants.models import User
 from tests.billing.payments.bills import NOW, Ill, ill
 from tests.billing.refunds.ways import balance, every, paid, payment, send_back, sent, work
@@ -97,3 +98,42 @@ def test_the_api_sends_back_once_however_often_it_is_asked(operator: Client) -> 
     (told,) = operator.get("/api/v1/ops/refunds", {"payment": payment(invoice).pk}).json()["items"]
     assert (told["status"], told["amount"]["currency"], told["why"]) == ("succeeded", "EUR", "wrong slice")
     assert sent(invoice) == [50]
+
+
+def test_where_the_gateway_is_gone_nothing_is_offered_and_what_went_back_stays_to_be_seen(
+    operator: Client,
+) -> None:
+    invoice = paid()
+    with payments.through(None):
+        assert address(invoice) not in operator.get(f"/ops/invoices/{invoice.pk}/").content.decode()
+        page = operator.get(address(invoice)).content.decode()
+        assert "which is not set here: set it again" in page
+        assert 'name="amount"' not in page
+    work(send_back(invoice, 40))
+    with payments.through(None):
+        assert address(invoice) in operator.get(f"/ops/invoices/{invoice.pk}/").content.decode()
+
+
+def test_nobody_is_told_that_it_is_sent_before_it_is(operator: Client) -> None:
+    invoice = paid()
+    with clock.standing_at(NOW):
+        form = {"amount": "0.50", "seen": "0", "reason": "wrong slice"}
+        told = operator.post(address(invoice), form, follow=True).content.decode()
+    assert "€0.50 left the balance. simulated is asked to send it back to the card." in told
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        ("pending", "are on their way back to the card"),
+        ("requires_action", "are on their way back to the card"),
+        ("succeeded", "went back to the card"),
+        ("failed", "did not reach the card"),
+        ("canceled", "did not reach the card"),
+    ],
+)
+def test_the_invoice_says_what_became_of_it(status: str, words: str) -> None:
+    mark = PaymentRefund(id="re_1", status=status, minor=40, made_at=NOW)
+    invoice = Invoice(currency="EUR")
+    shown = {"marks": {"refunds": [mark]}, "invoice": invoice}
+    assert words in render_to_string("billing/invoice/_marks.html", shown)

@@ -58,7 +58,7 @@ def test_the_statement_of_account_tells_of_it() -> None:
     with as_tenant(invoice.tenant_id):
         told = accounts.account(invoice.tenant_id, "EUR", since=NOW - 99 * HOUR, until=NOW + 99 * HOUR)
     assert (told.entries[-1].words, told.entries[-1].kept) == (
-        f"Sent back to your card of invoice {invoice}",
+        f"Back to your card, of invoice {invoice}",
         -100,
     )
     assert told.closing_kept == balance(invoice) == 20
