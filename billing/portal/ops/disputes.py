@@ -3,20 +3,23 @@
 from typing import Any
 
 from django.contrib import messages
-from django.db.models import Count, QuerySet
+from django.db.models import Count, Max, Min, QuerySet, Sum
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from billing.models import Dispute, DisputeStatus
+from billing.models import CreditNoteLine, Dispute, DisputeStatus, InvoiceLine, RatedCharge
 from billing.portal.invoices import lines_of
-from billing.services.disputes import answering, asking
+from billing.services.disputes import answering, asking, outcome, window
+from broker.models import Lease
 from broker.portal.operations import ASKS, OpsRequest, page
 from tenants.portal.acts import MOST, ops_call, part
 from tenants.portal.refused import because
 from tenants.services.refusals import Missing, Refused
 from tenants.services.walls import as_staff
+
+LEASES = 8  # of the line, how many the page names
 
 
 @require_safe
@@ -27,8 +30,8 @@ def table(request: OpsRequest) -> HttpResponse:
     counts = dict(Dispute.objects.values_list("status").annotate(count=Count("pk")).order_by())
     open_ = counts.get(DisputeStatus.OPEN, 0)
     waits = state != "all"
-    rows = Dispute.objects.select_related("tenant", "invoice__period", "line")
-    shown: QuerySet[Dispute] = rows.order_by("-opened_at", "-pk")
+    rows = window.with_left(Dispute.objects.select_related("tenant", "invoice__period", "line"))
+    shown: QuerySet[Any] = rows.order_by("-opened_at", "-pk")
     if waits:
         shown = rows.filter(status=DisputeStatus.OPEN).order_by("opened_at", "pk")
     here, every = reverse("ops-disputes"), sum(counts.values())
@@ -70,7 +73,7 @@ def _of(pk: str) -> Dispute:
         rows = Dispute.objects.select_related(
             "tenant", "invoice__period", "invoice__tenant", "line", "credit_note"
         )
-        found = rows.filter(pk=pk).first()
+        found: Dispute | None = window.with_left(rows).filter(pk=pk).first()
     if found is None:
         raise Missing(f"There is no dispute {pk!r}.", fix="Look for it in the list of disputes.")
     return found
@@ -90,11 +93,35 @@ def _answer(request: OpsRequest, found: Dispute) -> str:
     return f"Accepted: {done.credit_note} gives it back."
 
 
+def _leases(line: InvoiceLine) -> list[dict[str, Any]]:
+    """Return what ran on a line, most seconds first: each lease, its name, from when to when, and its seconds."""
+    charges = RatedCharge.objects.filter(
+        billed_period_id=line.invoice.period_id,
+        project_id=line.project_id,
+        offering_id=line.offering_id,
+        price_version_id=line.price_version_id,
+    )
+    found = charges.values("lease_id").annotate(seconds=Sum("unit_seconds"), since=Min("s"), until=Max("e"))
+    rows = list(found.order_by("-seconds", "lease_id")[:LEASES])
+    names = dict(Lease.objects.filter(pk__in=[row["lease_id"] for row in rows]).values_list("pk", "name"))
+    return [
+        {**row, "lease": row["lease_id"], "name": names[row["lease_id"]]}
+        for row in rows
+        if row["lease_id"] in names
+    ]
+
+
 def _told(request: OpsRequest, found: Dispute, refusal: Refused | None) -> dict[str, Any]:
     row = next(row for row in lines_of(found.invoice) if row.line.pk == found.line_id)
+    back = CreditNoteLine.objects.filter(line=found.line_id).aggregate(back=Sum("minor", default=0))["back"]
+    leases = _leases(row.line)
     return {
         "dispute": found,
         "row": row,
+        "given_back": back,
+        "leases": leases,
+        "more": max(row.line.leases - len(leases), 0),
+        "paying": outcome.under_way(found.invoice),
         "steps": list(found.steps.order_by("n")),
         "open": found.status == DisputeStatus.OPEN,
         "refusal": refusal,

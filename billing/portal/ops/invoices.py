@@ -13,7 +13,7 @@ from django.views.decorators.http import require_safe
 
 from billing.domain.crediting import Left
 from billing.domain.money import Money, NotAnAmount, minor_of
-from billing.models import Invoice, InvoiceStatus, Payment, PaymentStatus
+from billing.models import Dispute, DisputeStatus, Invoice, InvoiceStatus, Payment, PaymentStatus
 from billing.portal.invoices import Row, lines_of
 from billing.services import crediting
 from billing.services.ledger import books
@@ -27,6 +27,7 @@ from tenants.services.walls import as_staff
 FIELD = re.compile(r"line-([0-9]{1,9})", re.ASCII)
 SHOWN = (InvoiceStatus.DRAFT, InvoiceStatus.FINALIZED, InvoiceStatus.PAID)
 NUMBER = re.compile(r"[0-9]{1,18}", re.ASCII)
+MOST_DISPUTES = 20
 
 
 CANNOT_BE_TAKEN_BACK = (
@@ -165,6 +166,7 @@ def _typed(request: OpsRequest, currency: str) -> dict[int, int]:
 def _told(request: OpsRequest, invoice: Invoice, refusal: Refused | None) -> dict[str, Any]:
     shown = part(request, lines_of(invoice))
     every = {line.n: line for line in crediting.left(invoice)}
+    open_ = Dispute.objects.filter(invoice=invoice, status=DisputeStatus.OPEN)
     lines = []
     for row in shown.rows:
         left = every.get(row.line.n) or Left(row.line.n, row.line.minor, 0)  # a draft's change meanwhile
@@ -180,6 +182,7 @@ def _told(request: OpsRequest, invoice: Invoice, refusal: Refused | None) -> dic
         "told_to_the_tenant": TOLD_TO_THE_TENANT,
         "creditable": invoice.status in crediting.CREDITABLE,
         "paid": _sent_back_from(invoice),
+        "disputes": list(open_.select_related("line").order_by("line__n")[:MOST_DISPUTES]),
         "notes": list(invoice.credit_notes.order_by("-issued_at", "-pk")),
         "refusal": refusal,
         "reason": request.POST.get("reason", ""),

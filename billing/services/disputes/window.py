@@ -6,11 +6,23 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from django.conf import settings
-from django.db.models import BigIntegerField, F, OuterRef, QuerySet, Subquery, Sum
+from django.db.models import (
+    BigIntegerField,
+    BooleanField,
+    ExpressionWrapper,
+    F,
+    OuterRef,
+    Q,
+    QuerySet,
+    Subquery,
+    Sum,
+)
 from django.db.models.functions import Coalesce, Least
 
 from billing.domain.disputing import last_moment, rests, undisputed
 from billing.models import CreditNoteLine, Dispute, DisputeStatus, Invoice
+
+BACK = F("minor") + F("tax_minor")  # of a dispute, or of a credit note's line
 
 
 def closes_at(invoice: Invoice) -> datetime | None:
@@ -53,17 +65,22 @@ def in_question() -> QuerySet[Any]:
 
 
 def with_left(disputes: QuerySet[Dispute]) -> QuerySet[Any]:
-    """Add what is `left` of each one's line with its tax, and what of it is `held` back while it is open."""
-    back = (
-        CreditNoteLine.objects.filter(line=OuterRef("line"))
-        .order_by()
-        .values("line")
-        .annotate(back=Sum(F("minor") + F("tax_minor")))
-        .values("back")
+    """Add what is `left` of each one's line with its tax, what of it is `held` back while it is open, what its credit
+    note `returned` of the line, and whether that is `partly` what was in question.
+    """
+    lines = CreditNoteLine.objects.filter(line=OuterRef("line")).order_by()
+    back = lines.values("line").annotate(back=Sum(BACK)).values("back")
+    own = lines.filter(credit_note=OuterRef("credit_note")).annotate(back=BACK).values("back")
+    left = F("line__minor") + F("line__tax_minor") - _or_nothing(back)
+    added = disputes.annotate(left=left, returned=_or_nothing(own))
+    partly = Q(status=DisputeStatus.ACCEPTED, left__gt=0, returned__lt=BACK)
+    return added.annotate(
+        held=Least(BACK, F("left")), partly=ExpressionWrapper(partly, output_field=BooleanField())
     )
-    given = Coalesce(Subquery(back, output_field=BigIntegerField()), 0)
-    left = F("line__minor") + F("line__tax_minor") - given
-    return disputes.annotate(left=left).annotate(held=Least(F("minor") + F("tax_minor"), F("left")))
+
+
+def _or_nothing(rows: QuerySet[Any]) -> Coalesce:
+    return Coalesce(Subquery(rows, output_field=BigIntegerField()), 0)
 
 
 def resting(invoice: Invoice, *, since: datetime) -> int:
@@ -73,17 +90,7 @@ def resting(invoice: Invoice, *, since: datetime) -> int:
     """
     answered = (DisputeStatus.ACCEPTED, DisputeStatus.DECLINED)
     found = Dispute.objects.filter(invoice=invoice, status__in=answered, closed_at__gt=since)
-    return rests(
-        (each.line_id, each.total - each.returned, each.left)
-        for each in with_left(found).annotate(returned=_returned())
-    )
-
-
-def _returned() -> Coalesce:
-    """What the credit note of an accepted dispute gave back of its line, with tax."""
-    lines = CreditNoteLine.objects.filter(credit_note=OuterRef("credit_note"), line=OuterRef("line"))
-    total = lines.order_by().annotate(back=F("minor") + F("tax_minor")).values("back")
-    return Coalesce(Subquery(total, output_field=BigIntegerField()), 0)
+    return rests((each.line_id, each.total - each.returned, each.left) for each in with_left(found))
 
 
 def decided_at(invoice: Invoice) -> datetime | None:
@@ -104,5 +111,4 @@ def to_chase(invoices: QuerySet[Invoice]) -> QuerySet[Invoice]:
         .annotate(all=Sum("held"))
         .values("all")
     )
-    held_of = Coalesce(Subquery(held, output_field=BigIntegerField()), 0)
-    return invoices.annotate(disputed=held_of).filter(total__gt=F("settled") + F("disputed"))
+    return invoices.annotate(disputed=_or_nothing(held)).filter(total__gt=F("settled") + F("disputed"))

@@ -96,7 +96,8 @@ def test_a_charge_is_disputed_where_it_is_explained(payer: Client, october: Invo
     assert (answer.status_code, answer["Location"]) == (302, f"{page}#disputes")
     after = words(payer.get(f"{page}?line=1"))
     assert "Your dispute is open; your operator answers it" in after
-    assert f"Line 1 {the_one(october).pk} {WHY}" in after
+    assert f"Line 1 00:05 {WHY}" in after
+    assert the_one(october).pk in after
     assert "Nobody goes after €0.50 until it is answered" in after
     assert "€2.55 due; €0.50 in question. It is collected automatically once that is answered." in after
     assert "Paying now pays all €3.05" in after
@@ -173,7 +174,7 @@ def test_what_is_open_is_seen_and_answered_where_no_more_can_be_opened(
     # As of one that became final before invoices said until when.
     with patch.object(window, "closes_at", lambda invoice: None):
         shown = words(payer.get(f"{page}?line=1"))
-        assert f"Line 1 {found.pk} {WHY}" in shown
+        assert f"Line 1 00:05 {WHY}" in shown
         assert "€2.00 of this line is disputed since" in shown
         assert "lines can be disputed until" not in shown
         assert "Not right?" not in words(payer.get(f"{page}?line=2"))
@@ -221,13 +222,12 @@ def test_of_many_that_are_over_the_page_shows_the_latest(
     payer: Client, october: Invoice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(invoices, "DISPUTES", 1)
-    older = opened(october)
-    asking.withdraw(older, actor=MIRA, now=NOW)
-    newer = opened(october)
-    asking.withdraw(newer, actor=MIRA, now=NOW)
-    still_open = opened(october)
+    for reason in ("older", "newer"):
+        (found,) = asking.dispute(october, lines={1: None}, reason=f"the {reason} one", actor=MIRA, now=NOW)
+        asking.withdraw(found, actor=MIRA, now=NOW)
+    opened(october)
     shown = words(payer.get(f"/invoices/{october.pk}/"))
-    assert [each.pk in shown for each in (older, newer, still_open)] == [False, True, True]
+    assert [told in shown for told in ("the older one", "the newer one", WHY)] == [False, True, True]
     assert "Older ones are left out here" in shown
 
 
@@ -241,8 +241,17 @@ def test_operators_see_what_waits_and_accept_a_part(
     assert "Nothing waits for an answer" in words(operator.get("/ops/disputes/"))
     found = opened(october)
     assert f"Line 1 of {october} Kestrel" in words(operator.get("/ops/disputes/"))
+    assert "1 line is disputed: line 1 ." in words(operator.get(f"/ops/invoices/{october.pk}/"))
     page = f"/ops/disputes/{found.pk}/"
-    assert WHY in words(operator.get(page))
+    shown = words(operator.get(page))
+    assert WHY in shown
+    assert "What ran" in shown
+    assert "3,600" in shown
+    assert "is under way" not in shown
+    payment = pay(october)
+    assert "A payment of this invoice is under way." in words(operator.get(page))
+    ill(october, Ill.DECLINED)
+    collect(payment)
     refused = words(operator.post(page, {"verb": "accept", "amount": "9"}), 400)
     assert "Up to €2.00 is in question." in refused
     assert (
@@ -252,7 +261,7 @@ def test_operators_see_what_waits_and_accept_a_part(
     after = words(operator.get(page))
     assert "CN-2026-11-0001 gave back €0.40 . an hour of it" in after
     assert "0 disputes are open" in words(operator.get("/ops/disputes/"))
-    assert "accepted" in words(operator.get("/ops/disputes/?state=all"))
+    assert "Accepted in part" in words(operator.get("/ops/disputes/?state=all"))
     assert "Answered: an hour of it" in words(payer.get(f"/invoices/{october.pk}/"))
 
 
