@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import MAXYEAR, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -172,7 +172,11 @@ def standing(
 
 
 def whole_second(moment: datetime) -> datetime:
-    """Round up to a whole second, for nothing is charged by less."""
+    """Round up to a whole second, for nothing is charged by less, or raise Invalid where calendars end."""
+    if moment.year >= MAXYEAR:
+        raise Invalid(
+            "moment", "That is beyond what calendars can tell.", fix="Choose an earlier moment, or none."
+        )
     cut = moment.replace(microsecond=0)
     return cut if cut == moment else cut + timedelta(seconds=1)
 

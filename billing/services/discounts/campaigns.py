@@ -7,8 +7,9 @@ from datetime import datetime, timedelta
 from django.db import transaction
 
 from billing.models import Campaign
-from billing.services.discounts.giving import size
+from billing.services.discounts.giving import LONGEST, size
 from billing.services.discounts.terms import Terms
+from billing.services.prices import whole_second
 from tenants.services import audit
 from tenants.services.actors import Actor
 from tenants.services.refusals import Invalid, Missing, Refused
@@ -39,24 +40,29 @@ def code_of(text: str) -> str:
 @transaction.atomic
 def make(code: str, terms: Terms, about: Round, *, actor: Actor, now: datetime) -> Campaign:
     """Make a code. Raises Invalid for what cannot be meant, CampaignExists for a code that was ever made."""
-    code, since = code_of(code), about.since or now
+    code, since = code_of(code), whole_second(about.since) if about.since else now
+    until = whole_second(about.until) if about.until else None
     if not CODE.fullmatch(code):
         raise Invalid(
             "code",
             "A code has 6 to 40 letters, digits and dashes, a dash neither first nor last.",
             fix="Type another.",
         )
-    if about.until and about.until <= max(since, now):
+    if until and until <= max(since, now):
         raise Invalid(
             "until", "It ends after it begins, and later than now.", fix="Choose a later end, or none."
         )
-    for name, number in (("months", about.months), ("most", about.most)):
-        if number is not None and not 0 < number <= MOST:
-            raise Invalid(name, "That is one at least.", fix="Give a number, or none for without end.")
+    for name, number, most in (("months", about.months, LONGEST), ("most", about.most, MOST)):
+        if number is not None and not 0 < number <= most:
+            raise Invalid(
+                name,
+                f"That is one at least and {most:,} at most.",
+                fix="Give a number, or none for without end.",
+            )
     made = Campaign(
         code=code,
         since=since,
-        until=about.until,
+        until=until,
         months=about.months,
         most=about.most,
         created_by=actor.label,
@@ -87,7 +93,7 @@ def end(campaign: Campaign, *, at: datetime | None = None, actor: Actor, now: da
     Where it ends earlier already, nothing changes.
     """
     campaign = Campaign.objects.select_for_update().get(pk=campaign.pk)
-    at = max(at or now, now, campaign.since + timedelta(seconds=1))
+    at = max(whole_second(at) if at else now, now, campaign.since + timedelta(seconds=1))
     if campaign.until is None or campaign.until > at:
         campaign.until = at
         campaign.save(update_fields=["until"])

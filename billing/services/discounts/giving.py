@@ -17,6 +17,7 @@ from tenants.services.refusals import Invalid, Missing
 from tenants.services.walls import as_tenant
 
 MONTH = re.compile(r"20[0-9]{2}-(0[1-9]|1[0-2])", re.ASCII)
+LONGEST = 1200  # months
 
 
 @transaction.atomic
@@ -42,12 +43,16 @@ def give(
             f"{tenant.name} is billed in {tenant.currency}.",
             fix=f"Give an amount of {tenant.currency}.",
         )
-    if months is not None and not 0 < months <= 1200:
-        raise Invalid("months", "It lasts one month at least.", fix="Give a number of months, or none.")
+    if months is not None and not 0 < months <= LONGEST:
+        raise Invalid(
+            "months",
+            f"It lasts one month at least and {LONGEST:,} at most.",
+            fix="Give a number of months, or none for without end.",
+        )
     with as_tenant(tenant.pk):
         present = periods.current(tenant, now=now).label
-        first = first_month or present
-        if not MONTH.fullmatch(first) or first < present:
+        first = _month("first_month", first_month or present)
+        if first < present:
             raise Invalid(
                 "first_month",
                 f"It begins with the present month, {present}, or a later one: earlier ones may have an invoice.",
@@ -78,8 +83,8 @@ def end(discount: Discount, *, last_month: str = "", actor: Actor, now: datetime
         tenant = Tenant.objects.get(pk=discount.tenant_id)
         discount = Discount.objects.select_for_update().get(pk=discount.pk)
         present = periods.current(tenant, now=now).label
-        last = last_month or present
-        if not MONTH.fullmatch(last) or last < present:
+        last = _month("last_month", last_month or present)
+        if last < present:
             raise Invalid(
                 "last_month",
                 f"It ends with the present month, {present}, or a later one.",
@@ -91,6 +96,12 @@ def end(discount: Discount, *, last_month: str = "", actor: Actor, now: datetime
             _record("discount.end", discount, actor, now)
             drafts.refresh(tenant, now=now)
     return discount
+
+
+def _month(field: str, text: str) -> str:
+    if not MONTH.fullmatch(text):
+        raise Invalid(field, f"{text[:10]!a} is no month.", fix="Type one such as 2026-11, up to 2099-12.")
+    return text
 
 
 def size(of: Discount | Campaign | Terms) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from billing.domain.discounting import WHOLE
-from billing.domain.money import EXPONENTS, HIGHEST, NotAnAmount, minor_of
+from billing.domain.money import EXPONENTS, HIGHEST, NotAnAmount, fixed_point, minor_of
 from billing.models.discounts import LONGEST_NAME
 from broker.domain.states import PriceClass
 from broker.models import Offering
@@ -64,14 +64,20 @@ class Terms:
             )
 
     def _check_scope(self) -> None:
-        known = set(Offering.objects.filter(pk__in=self.offerings).values_list("pk", flat=True))
-        if odd := set(self.offerings) - known:
+        known = dict(Offering.objects.filter(pk__in=self.offerings).values_list("pk", "price_class"))
+        if odd := set(self.offerings) - set(known):
             raise Invalid(
                 "offerings", f"There is no offering {min(odd)!a}.", fix="Choose those that are sold."
             )
         if odd := set(self.price_classes) - set(PriceClass):
             raise Invalid(
                 "price_classes", f"There is no class {min(odd)!a}.", fix=f"Known: {', '.join(PriceClass)}."
+            )
+        if known and self.price_classes and not set(known.values()) & set(self.price_classes):
+            raise Invalid(
+                "price_classes",
+                "None of these offerings is sold so: nothing would be cheaper.",
+                fix="Choose other offerings, or leave one of both empty.",
             )
 
 
@@ -94,4 +100,5 @@ def amount_of(text: str, currency: str) -> int:
     try:
         return minor_of(text, currency)
     except NotAnAmount as odd:
-        raise Invalid("amount", str(odd), fix="Type an amount such as 100.00.") from odd
+        such = fixed_point(100 * 10 ** EXPONENTS[currency], EXPONENTS[currency])
+        raise Invalid("amount", str(odd), fix=f"Type an amount such as {such}.") from odd

@@ -1,6 +1,6 @@
 """A code gives what it says, once a tenant and so often in all, and says nothing about others."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -107,6 +107,11 @@ def test_a_campaign_is_ended_and_whoever_redeemed_it_keeps_it() -> None:
         ("ÄBCDEF", {}, "code"),
         ("ABCDEF", {"until": NOW}, "until"),
         ("ABCDEF", {"months": 0}, "months"),
+        ("ABCDEF", {"months": 1201}, "months"),
+        ("ABCDEF", {"months": 40_000}, "months"),
+        ("ABCDEF", {"most": 1_000_001}, "most"),
+        ("ABCDEF", {"until": datetime(9999, 12, 31, 23, 59, 59, 999_999, UTC)}, "moment"),
+        ("ABCDEF", {"since": datetime(9999, 12, 31, tzinfo=UTC)}, "moment"),
         ("ABCDEF", {"most": -1}, "most"),
     ],
 )

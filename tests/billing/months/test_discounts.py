@@ -11,7 +11,7 @@ from billing.models import Discount, InvoiceLine, MonthCharge
 from billing.services import closing, conservation, crediting, drafts, rating
 from billing.services.bundles import DraftMoves
 from billing.services.discounts import giving
-from billing.services.discounts.terms import Terms, percent_of
+from billing.services.discounts.terms import Terms, amount_of, percent_of
 from billing.services.explain import explain
 from billing.services.exports import sheets
 from billing.services.papers.lines import told
@@ -215,7 +215,9 @@ def test_an_operator_gives_one_and_ends_it() -> None:
         (Terms("x", percent_bp=1, price_classes=("gold",)), {}, "price_classes"),
         (Terms("x", percent_bp=1), {"months": 0}, "months"),
         (Terms("x", percent_bp=1), {"first_month": "2026-10"}, "first_month"),
+        (Terms("x", percent_bp=1), {"months": 1201}, "months"),
         (Terms("x", percent_bp=1), {"first_month": "2026-13"}, "first_month"),
+        (Terms("x", percent_bp=1), {"first_month": "soon"}, "first_month"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_and_nothing_is_written(terms: Terms, more: Any, field: str) -> None:
@@ -225,6 +227,23 @@ def test_what_cannot_be_meant_is_refused_and_nothing_is_written(terms: Terms, mo
     assert refused.value.field == field
     with as_tenant(tenant.pk):
         assert not Discount.objects.exists()
+
+
+def test_a_discount_of_nothing_that_is_sold_so_is_refused() -> None:
+    tenant, _ = customer()
+    offering = sold(EURO)
+    none = Terms("x", percent_bp=1, offerings=(offering.pk,), price_classes=("spot",))
+    with pytest.raises(Invalid, match="nothing would be cheaper"):
+        giving.give(tenant, none, actor=OPERATOR, now=NOW)
+    some = Terms("x", percent_bp=1, offerings=(offering.pk,), price_classes=("spot", "on_demand"))
+    assert giving.give(tenant, some, actor=OPERATOR, now=NOW).price_classes == ["on_demand", "spot"]
+
+
+def test_an_amount_is_asked_for_as_its_currency_is_written() -> None:
+    for currency, such in (("JPY", "100"), ("EUR", "100.00"), ("KWD", "100.000")):
+        with pytest.raises(Invalid) as refused:
+            amount_of("1.2345", currency)
+        assert refused.value.fix.text == f"Type an amount such as {such}."
 
 
 def test_percentages_are_read_exactly() -> None:

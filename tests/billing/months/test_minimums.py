@@ -159,8 +159,11 @@ def test_what_cannot_be_meant_is_refused() -> None:
     ):
         with pytest.raises(Invalid):
             minimums.agree(tenant, minor=minor, since=since, until=until, actor=OPERATOR, now=NOW)
+    last = at("9999-12-31 23:59:59") + timedelta(microseconds=1)
+    with pytest.raises(Invalid, match="beyond what calendars can tell"):
+        minimums.agree(tenant, minor=100, since=NOW, until=last, actor=OPERATOR, now=NOW)
     made = agreed(tenant, since=NOW)
-    for moment in (NOW - timedelta(days=1), NOW):
+    for moment in (NOW - timedelta(days=1), NOW, last):
         with pytest.raises(Invalid):
             minimums.end(made, at=moment, actor=OPERATOR, now=NOW)
     with as_staff():
@@ -177,3 +180,14 @@ def test_whoever_pays_beforehand_has_none() -> None:
     rating.rate(now=NOW)
     with as_tenant(tenant.pk):
         assert not Invoice.objects.exists()
+
+
+def test_a_minimum_of_a_month_that_is_not_closed_yet_keeps_its_tenant_with_paying_by_invoice() -> None:
+    tenant, _ = customer()
+    made = agreed(tenant, 30_000)
+    minimums.end(made, at=NOW, actor=OPERATOR, now=NOW)
+    later = NOW + timedelta(hours=1)
+    with pytest.raises(HasMinimum, match="at least so much in 2026-11"):
+        terms.set_terms(tenant, payment="prepaid", standing="good", why="a trial", actor=OPERATOR, now=later)
+    assert closing.close_due(now=CLOSES).months == 1
+    terms.set_terms(tenant, payment="prepaid", standing="good", why="a trial", actor=OPERATOR, now=CLOSES)

@@ -10,12 +10,13 @@ from django.test import Client
 from django.utils.html import strip_tags
 
 from billing.api.invoices import _rule
-from billing.models import Campaign, Discount, Minimum
+from billing.models import Campaign, Discount, Invoice, Minimum
 from billing.services import minimums
 from billing.services.discounts import campaigns, giving
 from billing.services.discounts.campaigns import Round
 from billing.services.discounts.terms import Terms
 from billing.services.explain import Corrected, explain
+from billing.services.exports import sheets
 from ports import clock
 from tenants.domain.roles import Role
 from tenants.models import AuditEvent, User
@@ -249,3 +250,22 @@ def test_a_line_that_was_corrected_is_not_rounded_by_its_hours(kestrel: Home) ->
     assert _rule(told).endswith("→ 10.00 €")
     less = Corrected("cor_x", "corrected", -EURO * HOUR, -HOUR)
     assert _rule(replace(told, corrected=(less,))).endswith("= 10.000000 €")
+
+
+def test_a_line_of_a_kind_of_a_newer_release_is_shown_and_told(payer: Client, kestrel: Home) -> None:
+    ran(kestrel.project, sold(EURO), START, HOUR)
+    draft = drafted(kestrel.tenant)
+    with as_tenant(kestrel.tenant.pk):
+        energy = {"offering_id": "energy", "kind": "energy", "price_version_id": 0, "project_id": ""}
+        nums = {"exact_num": 36 * 10**11, "month_num": 36 * 10**11, "minor": 100, "n": 2}
+        tenant = {"tenant": kestrel.tenant, "leases": 0, "unit_seconds": 0}
+        draft.lines.create(**energy, **nums, **tenant)
+        Invoice.objects.filter(pk=draft.pk).update(total=200)
+        draft = Invoice.objects.select_related("period", "tenant").get()
+        for what in ("charges", "focus"):
+            assert "".join(sheets.text(draft, what))
+    api = Api(kestrel.token(Role.BILLING))
+    for path in (f"invoices/{draft.pk}", f"invoices/{draft.pk}/lines"):
+        answer = api.ask("GET", f"/api/v1/{path}")
+        assert answer.status_code in (200, 404), answer.content
+    assert "energy" in words(payer.get(f"/invoices/{draft.pk}/"))
