@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 from django.conf import settings
 
+from broker.models import Offering
 from tenants.services import walls
 from tests.architecture import routes
 from tests.architecture.knocks import (
@@ -174,6 +175,7 @@ def test_the_portal_lets_in_whom_the_table_says(who: Visitors) -> None:
 def test_operators_pages_exist_for_operators_only(who: Visitors) -> None:
     for route, row in rows("ops"):
         path = with_own(who, route, row)
+        Offering.objects.filter(gpu_model="H200-141GB").update(state="draft")  # of histories: no real shape
         for method in row.methods:
             for visitor in ("anonymous", *sorted(ALL), "foreign owner", "suspended", "removed member"):
                 knock = Knock(who, row, visitor, method, path)

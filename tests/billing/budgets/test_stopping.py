@@ -13,6 +13,7 @@ from billing.domain.watching import Terms
 from billing.models import Budget, BudgetStop
 from billing.services.funds import budgets, holds, rota, standings, stopping, watching
 from billing.services.funds.holds import BudgetExceeded, BudgetStopped
+from billing.services.post import queue
 from broker.domain.states import EndReason, LeaseState
 from broker.models import Lease, StaleLease
 from tenants.domain.roles import Role
@@ -427,3 +428,9 @@ def test_a_stop_that_stands_is_announced_once_though_other_shares_follow(kestrel
     life.run(1700)
     watched(life)
     assert [subject for _, subject, _ in post(life)] == ["The budget of Kestrel has come to 20 %"]
+
+
+def test_a_letter_of_a_budget_that_nobody_removed_tells_nothing(kestrel: Home, life: Life) -> None:
+    with as_tenant(kestrel.tenant.pk):
+        queue.put("budget-removed", "bud_gone", tenant_id=kestrel.tenant.pk, now=life.now)
+    assert post(life) == []
