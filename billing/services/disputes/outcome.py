@@ -1,10 +1,11 @@
 """What becomes of the money of a disputed line, in words: before it is answered, and once it was given back."""
 
 from billing.domain.money import Money
-from billing.models import CreditNote, Invoice
+from billing.models import CreditNote, Invoice, PaymentStatus
 from billing.models.moves import UNSETTLED
+from ports import payments
 
-CARD = "and can be sent back to your card from there"
+CARD = ", and can be sent back to your card from there"
 
 
 def under_way(invoice: Invoice) -> bool:
@@ -33,7 +34,7 @@ def awaited(invoice: Invoice, minor: int, *, paying: bool) -> str:
     if paying:
         return (
             "A payment that may take all of it is under way. It is answered after that; what is given back of"
-            f" {amount} then goes to your balance {CARD}."
+            f" {amount} then goes to your balance{_card(invoice)}."
         )
     if not over:
         return (
@@ -42,13 +43,20 @@ def awaited(invoice: Invoice, minor: int, *, paying: bool) -> str:
         )
     if over == minor:
         return (
-            f"{amount} is paid already. What is given back goes to your balance, {CARD}; what credit paid is credit"
-            " again."
+            f"{amount} is paid already. What is given back goes to your balance{_card(invoice)}; what credit paid is"
+            " credit again."
         )
     return (
         f"Nobody goes after {Money(minor - over, invoice.currency)} of {amount} until it is answered; the rest is paid"
         " already. What is given back comes off what is due first, and the rest goes to your balance."
     )
+
+
+def _card(invoice: Invoice) -> str:
+    """Say that it can go on to the card, where whoever collects here took it, or is about to."""
+    gateway = payments.gateway()
+    taken = invoice.payments.exclude(status=PaymentStatus.DECLINED)
+    return CARD if gateway and taken.filter(gateway=gateway.name).exists() else ""
 
 
 def given(note: CreditNote) -> str:

@@ -14,6 +14,7 @@ from billing.services.disputes.asking import NotDisputable
 from billing.services.dunning import reminding, standing
 from billing.services.payments.standing import stands
 from billing.services.wallets import terms
+from ports import payments
 from tenants.services.refusals import Invalid
 from tenants.services.walls import as_tenant
 from tests.billing.credits.notes import credit, month_of_two_lines
@@ -260,7 +261,10 @@ def test_what_becomes_of_the_money_is_said_as_it_is(settings: Any) -> None:
         assert not outcome.under_way(invoice)
         paid = outcome.awaited(fresh(invoice), 238, paying=False)
         assert "€2.38 is paid already" in paid
-        assert "sent back to your card" in paid
+        assert "goes to your balance, and can be sent back to your card from there; what credit" in paid
+        with payments.through(None):
+            nobody = outcome.awaited(fresh(invoice), 238, paying=False)
+        assert "goes to your balance; what credit paid is credit again." in nobody
         assert "The invoice is paid" in outcome.hint(fresh(invoice), paying=False)
     (found,) = dispute(invoice, {1: None})
     done = accept(found)
