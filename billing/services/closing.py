@@ -3,14 +3,13 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.conf import settings
 from django.db import DatabaseError
 from django.db.models import Exists, OuterRef
 
 from billing.models import BalanceDraw, BillingPeriod, Invoice, InvoiceLine, InvoiceStatus
 from billing.models.periods import CLOSED, OPEN
-from billing.services import drafts, numbering, periods, rating, reaching
-from billing.services.disputes import window
+from billing.services import closing_in_sets, drafts, finalizing, numbering, periods, rating, reaching
+from billing.services.finalizing import BILLING
 from billing.services.funds import before_closing
 from billing.services.grants import drawing
 from billing.services.ledger import books, posting
@@ -25,14 +24,11 @@ from billing.services.wallets import covering, money
 from broker.domain.states import LeaseState
 from broker.models import Lease, StaleLease
 from broker.services.leases import ticks
-from ports import payments
 from tenants.models import Tenant
 from tenants.services import audit
-from tenants.services.actors import Actor
 from tenants.services.refusals import Missing, Refused
 from tenants.services.walls import as_sweep, as_tenant
 
-BILLING = Actor("system", "", "billing")
 # A node that went silent before midnight ends its leases up to half a minute later, dated back; and a
 # transaction that began before midnight has ended by then.
 GRACE = timedelta(minutes=5)
@@ -87,9 +83,11 @@ def close_due(*, now: datetime, most: int | None = None) -> Closed:
     """Close every month that is over, or so many of them; one that cannot be closed holds up only its own tenant."""
     closed, gaps, waits, held = 0, list[Gap](), list[Waiting](), set[str]()
     reaching.reach(now=now)
-    with as_sweep():
-        over = BillingPeriod.objects.filter(status=OPEN, span__endswith__lte=now - GRACE)
-        due = list(over.order_by("span", "tenant").values_list("tenant_id", "label"))
+    due = _due(now)
+    if most is None:
+        closed = closing_in_sets.close(due, meter=_meter, now=now)
+        open_still = set(_due(now)) if closed else set(due)
+        due = [each for each in due if each in open_still]
     for tenant_id, label in due:
         if closed == most:
             break
@@ -116,6 +114,12 @@ def _waits(tenant_id: str, label: str, why: Exception) -> Waiting:
     if found.broken:
         periods.hold_up(tenant_id, label, found.why)
     return found
+
+
+def _due(now: datetime) -> list[tuple[str, str]]:
+    with as_sweep():
+        over = BillingPeriod.objects.filter(status=OPEN, span__endswith__lte=now - GRACE)
+        return list(over.order_by("span", "tenant").values_list("tenant_id", "label"))
 
 
 def _count(tenant_id: str, label: str, now: datetime) -> None:
@@ -198,13 +202,11 @@ def _tick(tenant: Tenant, border: datetime) -> None:
 def _finalize(invoice: Invoice, tenant: Tenant, month: BillingPeriod, now: datetime) -> None:
     """Give the next number of the month's series, keep who is who, and let grants, then the balance, settle it."""
     invoice.series, invoice.number = month.label, numbering.next_of(month.label)
-    by = standings.supplier()
-    invoice.supplier = by.as_dict() if by else None
+    said = finalizing.final(now)
+    invoice.supplier, invoice.due_at, invoice.collected = said.supplier, said.due_at, said.collected
     invoice.customer = standings.customer(tenant).as_dict()
-    invoice.due_at = now + timedelta(days=settings.PAYMENT_TERM_DAYS)
-    invoice.disputable_until = window.stated(now, month.time_zone)
+    invoice.disputable_until = finalizing.disputable_until(month, now)
     invoice.status, invoice.finalized_at = InvoiceStatus.FINALIZED, now
-    invoice.collected = payments.gateway() is not None
     granted = drawing.draw(invoice, month, now=now)  # first, for nothing counts as settled without its draws
     own = min(books.balance(invoice.tenant_id, invoice.currency), max(invoice.total - granted, 0))
     if own:

@@ -6,7 +6,7 @@ from datetime import datetime
 
 import structlog
 from django.db import DatabaseError, connection
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, QuerySet
 
 from billing.domain.money import EXACT_PER_UNIT, exponent_of
 from billing.domain.tax import TAXED
@@ -21,6 +21,8 @@ from tenants.models import Tenant
 from tenants.services.walls import as_tenant
 
 ADDED = frozenset(LineKind.values) - {LineKind.USAGE}  # lines of no offering
+_USED = Exists(RatedCharge.objects.filter(tenant_id=OuterRef("tenant"), billed_period_id=OuterRef("pk")))
+_INVOICED = Exists(Invoice.objects.exclude(status=InvoiceStatus.VOID).filter(period=OuterRef("pk")))
 log = structlog.get_logger(__name__)
 
 
@@ -30,21 +32,14 @@ def refresh(tenant: Tenant, *, now: datetime, closes: BillingPeriod | None = Non
     What a month carries beside its seconds is an estimate on them, but of the month that `closes`: there it is written.
     """
     with as_tenant(tenant.pk):
-        carried = _carried(tenant, now, closes)
-        taxed = standings.standing(tenant)
-        asked = {
-            "treatment": taxed.treatment,
-            "jurisdiction": taxed.jurisdiction,
-            "untaxed": taxed.treatment not in TAXED,
-            "tenant": tenant.pk,
-            "now": now,
-            "scale": 10 ** exponent_of(tenant.currency),
-            "per_unit": EXACT_PER_UNIT,
-            "carried": json.dumps(_told(carried)),
-        }
-        with connection.cursor() as cursor:
-            cursor.execute(statement("draft"), asked)
-            return int(cursor.fetchone()[0])
+        return _write([tenant], _carried(tenant, now, closes), now)
+
+
+def refresh_plain(tenants: Sequence[Tenant], *, now: datetime) -> int:
+    """Do the same for many tenants whose months carry nothing beside their seconds; behind the wall of all of them."""
+    _begin(BillingPeriod.objects.filter(tenant__in=tenants), now)
+    list(_kept(tenants).order_by("tenant", "period__span"))
+    return _write(tenants, {}, now)
 
 
 def refresh_all(tenants: Iterable[str], *, now: datetime) -> int:
@@ -62,14 +57,35 @@ def refresh_all(tenants: Iterable[str], *, now: datetime) -> int:
     return changed
 
 
+def _write(tenants: Sequence[Tenant], carried: Mapping[Invoice, Sequence[MonthCharge]], now: datetime) -> int:
+    taxed, by_key = standings.standings(tenants), {tenant.pk: tenant for tenant in tenants}
+    told = [
+        {
+            "tenant": tenant_id,
+            "treatment": each.treatment,
+            "jurisdiction": each.jurisdiction,
+            "untaxed": each.treatment not in TAXED,
+            "scale": 10 ** exponent_of(by_key[tenant_id].currency),
+        }
+        for tenant_id, each in taxed.items()
+    ]
+    asked = {
+        "standings": json.dumps(told),
+        "now": now,
+        "per_unit": EXACT_PER_UNIT,
+        "carried": json.dumps(_told(carried)),
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(statement("draft"), asked)
+        return int(cursor.fetchone()[0])
+
+
 def _carried(
     tenant: Tenant, now: datetime, closes: BillingPeriod | None
 ) -> Mapping[Invoice, Sequence[MonthCharge]]:
     """Open drafts, and return what the months of all of them carry beside their seconds."""
     _open_drafts(tenant, now)
-    # Whoever else brings them up to date waits: what an older look found must not be written over a newer one.
-    rows = Invoice.objects.select_for_update(no_key=True, of=("self",)).select_related("period")
-    drafts = list(rows.filter(tenant=tenant, status=InvoiceStatus.DRAFT).order_by("period__span"))
+    drafts = list(_kept([tenant]).select_related("period").order_by("period__span"))
     if not reckoning.any_terms(tenant.pk):
         return {}
     found = {invoice: reckoning.reckoned(invoice) for invoice in drafts}
@@ -80,6 +96,12 @@ def _carried(
         if closes and invoice.period_id == closes.pk:
             reckoning.write(charges)
     return found
+
+
+def _kept(tenants: Sequence[Tenant]) -> QuerySet[Invoice]:
+    """Have whoever else brings drafts up to date wait: what an older look found must not go over a newer one."""
+    rows = Invoice.objects.select_for_update(no_key=True, of=("self",))
+    return rows.filter(tenant__in=tenants, status=InvoiceStatus.DRAFT)
 
 
 def _drop_other_additions(invoice: Invoice, charges: Sequence[MonthCharge]) -> None:
@@ -108,11 +130,13 @@ def _told(carried: Mapping[Invoice, Sequence[MonthCharge]]) -> list[dict[str, ob
 
 def _open_drafts(tenant: Tenant, now: datetime) -> None:
     """Begin an invoice for every open month that has a charge and none yet."""
-    invoice = Invoice.objects.exclude(status=InvoiceStatus.VOID).filter(period=OuterRef("pk"))
-    charge = RatedCharge.objects.filter(tenant_id=tenant.pk, billed_period_id=OuterRef("pk"))
-    months = BillingPeriod.objects.filter(~Exists(invoice), Exists(charge), tenant=tenant, status=OPEN)
+    _begin(BillingPeriod.objects.filter(tenant=tenant), now)
+
+
+def _begin(months: QuerySet[BillingPeriod], now: datetime) -> None:
+    wanted = months.filter(~_INVOICED, _USED, status=OPEN).select_related("tenant")
     Invoice.objects.bulk_create(
-        [_begun(tenant, month, now) for month in months.order_by("span")],
+        [_begun(month.tenant, month, now) for month in wanted.order_by("span")],
         ignore_conflicts=True,  # another worker began the same one
     )
 

@@ -1,6 +1,6 @@
 """A tenant's months in its own time zone: made when they are needed, each beginning where the last one ends."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
@@ -8,6 +8,8 @@ from zoneinfo import TZPATH, ZoneInfo
 
 from django.db import transaction
 from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
+from django.db.models import Max
+from django.db.models.functions import Upper
 
 from billing.domain.periods import Period, month_of
 from billing.models import BillingPeriod
@@ -33,17 +35,24 @@ def ensure(tenant: Tenant, *, since: datetime, until: datetime) -> None:
     else:
         first = month_of(tenant.time_zone, since.astimezone(UTC))
         missing = [first, *_onwards(tenant.time_zone, first.end, until)]
-    BillingPeriod.objects.bulk_create(
-        [
-            BillingPeriod(
-                tenant=tenant,
-                label=label(tenant.time_zone, span),
-                span=DateTimeTZRange(span.start, span.end),
-                time_zone=tenant.time_zone,
-            )
-            for span in missing
-        ],
-        ignore_conflicts=True,  # another worker made the same month
+    _make((tenant, span) for span in missing)
+
+
+def follow(months: Sequence[tuple[Tenant, BillingPeriod]], *, until: datetime) -> None:
+    """Make the months after these until past `until`, where there are none; behind the wall of all of them."""
+    borders = {tenant.pk: month.span.upper for tenant, month in months}
+    latest = (
+        BillingPeriod.objects.filter(tenant__in=list(borders))
+        .values_list("tenant")
+        .annotate(end=Max(Upper("span")))
+        .order_by()
+    )
+    for tenant_id, end in latest:
+        borders[tenant_id] = max(borders[tenant_id], end)
+    _make(
+        (tenant, span)
+        for tenant, _ in months
+        for span in _onwards(tenant.time_zone, borders[tenant.pk], until)
     )
 
 
@@ -78,6 +87,21 @@ def edition(folders: tuple[str, ...] = TZPATH) -> str:
             with rules.open() as lines:
                 return lines.readline().removeprefix("# version").strip()[:EDITION]
     return ""
+
+
+def _make(spans: Iterable[tuple[Tenant, Period]]) -> None:
+    BillingPeriod.objects.bulk_create(
+        [
+            BillingPeriod(
+                tenant=tenant,
+                label=label(tenant.time_zone, span),
+                span=DateTimeTZRange(span.start, span.end),
+                time_zone=tenant.time_zone,
+            )
+            for tenant, span in spans
+        ],
+        ignore_conflicts=True,  # another worker made the same month
+    )
 
 
 def _onwards(time_zone: str, border: datetime, until: datetime) -> Iterator[Period]:

@@ -1,6 +1,6 @@
 """Usage becomes charges: one statement for whatever has ended since the last run, for all tenants at once."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -137,6 +137,21 @@ def rate_tenant(tenant: Tenant, *, now: datetime) -> Outcome:
             return _charge(news, run=run_at(now), card=card, whole=False)
         except Uncovered:
             raise PriceGap(_gaps(news, whole=False)) from None
+
+
+def rate_some(tenants: Collection[str], *, run: int) -> set[str]:
+    """Charge the news of these tenants together, as their shard; return those of whom something could not be charged.
+
+    As with `rate_tenant`, nobody else charges until the transaction around this one is over.
+    """
+    turns.take()
+    news = _news(whole=False, tenants=list(tenants))
+    left = {one.tenant for one in news if not one.tiled}
+    if news := [one for one in news if one.tiled]:
+        card = prices.list_card().pk
+        outcome = _charge_all_but_gaps(news, run=run, card=card, whole=False)
+        left |= {gap.tenant for gap in outcome.gaps}
+    return left
 
 
 def _charge_each(news: list[News], *, run: int, card: int, whole: bool) -> Outcome:

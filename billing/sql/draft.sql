@@ -1,20 +1,23 @@
--- Bring a tenant's draft invoices up to its charges: a line for every project, offering and price version,
+-- Bring tenants' draft invoices up to their charges: a line for every project, offering and price version,
 -- rounded once, halves away from zero, in integers. Charges are only ever added, so lines keep their numbers.
 -- What the month carries beside its seconds (`carried`) is joined to the line that it takes off, or is a line of its own.
 -- Tax is rounded once for each category, by the rate of the month's last day, and its lines share exactly that: each
 -- rounded down, and one more where most was cut off.
-WITH carried AS (
-  SELECT i.id AS invoice_id, c.lease_id, c.project_id, c.offering_id, c.price_version_id, c.unit_seconds, c.exact_num,
+WITH told AS MATERIALIZED (  -- whose drafts, and how they are taxed
+  SELECT i.id AS invoice_id, i.period_id, s.tenant AS tenant_id, s.treatment, s.jurisdiction, s.untaxed, s.scale
+    FROM jsonb_to_recordset(%(standings)s::jsonb)
+         AS s (tenant text, treatment text, jurisdiction text, untaxed boolean, scale numeric)
+    JOIN billing_invoice i ON i.tenant_id = s.tenant AND i.status = 'draft'
+), carried AS (
+  SELECT i.invoice_id, c.lease_id, c.project_id, c.offering_id, c.price_version_id, c.unit_seconds, c.exact_num,
          CASE WHEN c.correction_id = '' THEN c.kind ELSE 'corrected' END AS kind, 0::numeric AS month_num, 'usage'::text AS line_kind
-    FROM billing_invoice i
+    FROM told i
     JOIN billing_ratedcharge c ON c.period_id = i.period_id AND c.billed_period_id = c.period_id
-   WHERE i.tenant_id = %(tenant)s AND i.status = 'draft'
    UNION ALL  -- late seconds of a month that is closed
-  SELECT i.id, c.lease_id, c.project_id, c.offering_id, c.price_version_id, c.unit_seconds, c.exact_num,
+  SELECT i.invoice_id, c.lease_id, c.project_id, c.offering_id, c.price_version_id, c.unit_seconds, c.exact_num,
          CASE WHEN c.correction_id = '' THEN c.kind ELSE 'corrected' END, 0, 'usage'
-    FROM billing_invoice i
+    FROM told i
     JOIN billing_ratedcharge c ON c.billed_period_id = i.period_id AND c.billed_period_id <> c.period_id
-   WHERE i.tenant_id = %(tenant)s AND i.status = 'draft'
    UNION ALL  -- of the month
   SELECT m.invoice, NULL, m.project, m.offering, m.price, 0, m.num, 'month', m.num, m.kind
     FROM jsonb_to_recordset(%(carried)s::jsonb)
@@ -28,8 +31,8 @@ WITH carried AS (
    GROUP BY invoice_id, project_id, offering_id, price_version_id, line_kind
 ), rounded AS (
   SELECT summed.*, (sign(exact_num)
-           * div(2 * abs(exact_num) * %(scale)s + %(per_unit)s, 2 * %(per_unit)s::numeric))::bigint AS minor
-    FROM summed
+           * div(2 * abs(exact_num) * told.scale + %(per_unit)s, 2 * %(per_unit)s::numeric))::bigint AS minor
+    FROM summed JOIN told USING (invoice_id)
 ), numbered AS (
   SELECT rounded.*, coalesce(t.category, 'standard') AS tax_category,
          coalesce(l.n, (SELECT coalesce(max(n), 0) FROM billing_invoiceline k WHERE k.invoice_id = rounded.invoice_id)
@@ -40,18 +43,18 @@ WITH carried AS (
     LEFT JOIN billing_invoiceline l USING (invoice_id, project_id, offering_id, price_version_id)
     LEFT JOIN billing_taxedas t USING (offering_id)
 ), categories AS (
-  SELECT c.*, r.id AS rate_id, CASE WHEN %(untaxed)s THEN 0 ELSE r.rate_bp END AS rate_bp
+  SELECT c.*, i.tenant_id, i.treatment, r.id AS rate_id, CASE WHEN i.untaxed THEN 0 ELSE r.rate_bp END AS rate_bp
     FROM (SELECT invoice_id, tax_category, sum(minor) AS net FROM numbered GROUP BY invoice_id, tax_category) c
-    JOIN billing_invoice i ON i.id = c.invoice_id
+    JOIN told i USING (invoice_id)
     JOIN billing_billingperiod p ON p.id = i.period_id
     LEFT JOIN billing_taxrate r
-           ON r.jurisdiction = %(jurisdiction)s AND r.category = c.tax_category
+           ON r.jurisdiction = i.jurisdiction AND r.category = c.tax_category
           AND r.valid @> ((p.label || '-01')::date + interval '1 month' - interval '1 day')::date
 ), taxed AS (
   SELECT c.*, coalesce(sign(c.net) * div(2 * abs(c.net) * c.rate_bp + 10000, 20000), 0)::bigint AS tax
     FROM categories c
 ), cut AS (
-  SELECT n.*, t.tax, floor(x.full_tax) AS down,
+  SELECT n.*, t.tenant_id, t.tax, floor(x.full_tax) AS down,
          row_number() OVER (PARTITION BY n.invoice_id, n.tax_category ORDER BY x.full_tax - floor(x.full_tax) DESC, n.n) AS nth
     FROM numbered n
     JOIN taxed t USING (invoice_id, tax_category)
@@ -64,7 +67,7 @@ WITH carried AS (
   INSERT INTO billing_invoiceline AS l
          (tenant_id, invoice_id, n, project_id, offering_id, price_version_id, leases, unit_seconds, exact_num, minor,
           tax_category, tax_minor, given_back_s, month_num, kind)
-  SELECT %(tenant)s, invoice_id, n, project_id, offering_id, price_version_id, leases, unit_seconds, exact_num, minor,
+  SELECT tenant_id, invoice_id, n, project_id, offering_id, price_version_id, leases, unit_seconds, exact_num, minor,
          tax_category, tax_minor, given_back_s, month_num, line_kind
     FROM shared
       ON CONFLICT (invoice_id, project_id, offering_id, price_version_id) DO UPDATE
@@ -75,24 +78,25 @@ WITH carried AS (
          IS DISTINCT FROM (excluded.leases, excluded.exact_num, excluded.unit_seconds, excluded.given_back_s,
                            excluded.month_num, excluded.tax_category, excluded.tax_minor)
   RETURNING 1
-), told AS (
+), kept AS (
   INSERT INTO billing_invoicetax AS t (tenant_id, invoice_id, category, rate_id, rate_bp, net, tax)
-  SELECT %(tenant)s, invoice_id, tax_category, rate_id, rate_bp, net, tax
+  SELECT tenant_id, invoice_id, tax_category, rate_id, rate_bp, net, tax
     FROM taxed
-   WHERE %(treatment)s <> '' OR EXISTS (SELECT FROM billing_invoicetax k WHERE k.invoice_id = taxed.invoice_id)
+   WHERE treatment <> '' OR EXISTS (SELECT FROM billing_invoicetax k WHERE k.invoice_id = taxed.invoice_id)
       ON CONFLICT (invoice_id, category) DO UPDATE
      SET rate_id = excluded.rate_id, rate_bp = excluded.rate_bp, net = excluded.net, tax = excluded.tax
    WHERE (t.rate_id, t.rate_bp, t.net, t.tax)
          IS DISTINCT FROM (excluded.rate_id, excluded.rate_bp, excluded.net, excluded.tax)
 ), untold AS (  -- an offering may have gone to another category since
   DELETE FROM billing_invoicetax t
-   USING billing_invoice i
-   WHERE i.id = t.invoice_id AND i.tenant_id = %(tenant)s AND i.status = 'draft'
+   USING told i
+   WHERE i.invoice_id = t.invoice_id
      AND NOT EXISTS (SELECT FROM taxed x WHERE x.invoice_id = t.invoice_id AND x.tax_category = t.category)
 ), totalled AS (
   UPDATE billing_invoice i
-     SET total = t.net + t.tax, tax = t.tax, treatment = %(treatment)s, refreshed_at = %(now)s
-    FROM (SELECT invoice_id, sum(net)::bigint AS net, sum(tax)::bigint AS tax FROM taxed GROUP BY invoice_id) t
+     SET total = t.net + t.tax, tax = t.tax, treatment = t.treatment, refreshed_at = %(now)s
+    FROM (SELECT invoice_id, treatment, sum(net)::bigint AS net, sum(tax)::bigint AS tax
+            FROM taxed GROUP BY invoice_id, treatment) t
    WHERE i.id = t.invoice_id
 )
 SELECT count(*) FROM written

@@ -1,8 +1,11 @@
 """The audit trail: one row with its actor for every change, in the transaction of the change."""
 
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from django.db import connection
 from django.db.backends.postgresql.psycopg_any import Jsonb
 
 from ports import database
@@ -35,6 +38,30 @@ def record(
     with database.prepared() as cursor:
         row = (audit_id(), tenant_id, now, *who, action, *subject, Jsonb(detail), actor.request_id)
         cursor.execute(ADD, row)
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What something was done to, whose it is, and what is worth keeping of it."""
+
+    tenant_id: str
+    id: str
+    label: str
+    detail: Mapping[str, Any]
+
+
+def record_each(action: str, subjects: Iterable[Subject], *, actor: Actor, now: datetime) -> None:
+    """Write that the same was done to each of these."""
+    who = (actor.kind, actor.id, actor.label)
+    with connection.cursor() as cursor:
+        cursor.executemany(
+            ADD,
+            [
+                (audit_id(), each.tenant_id, now, *who, action, each.id, each.label[:LONGEST_LABEL],
+                 Jsonb(each.detail), actor.request_id)
+                for each in subjects
+            ],
+        )  # fmt: skip
 
 
 def noted(action: str, *, actor: Actor, since: datetime) -> bool:

@@ -3,6 +3,7 @@
 Nobody is rung for: the beat finds it within half a minute, and a letter need not be faster.
 """
 
+from collections.abc import Iterable
 from datetime import datetime
 
 from billing.models import Letter
@@ -10,5 +11,13 @@ from billing.models import Letter
 
 def put(kind: str, about: str, *, tenant_id: str, now: datetime) -> None:
     """Have a letter written about something, once, however often this is asked for."""
-    letter = Letter(tenant_id=tenant_id, kind=kind, about=about, made_at=now, due_at=now)
-    Letter.objects.bulk_create([letter], ignore_conflicts=True)
+    put_all(kind, [(tenant_id, about)], now=now)
+
+
+def put_all(kind: str, about: Iterable[tuple[str, str]], *, now: datetime) -> None:
+    """Have one written about each of these: whose it is, and its id."""
+    letters = [
+        Letter(tenant_id=tenant_id, kind=kind, about=subject, made_at=now, due_at=now)
+        for tenant_id, subject in about
+    ]
+    Letter.objects.bulk_create(letters, ignore_conflicts=True)

@@ -4,6 +4,7 @@ Storage is sold from the moment on at which the first price of it on the list be
 without a price is a gap that holds up its tenant, never nought.
 """
 
+from collections.abc import Collection
 from datetime import datetime
 from typing import Any
 
@@ -54,6 +55,12 @@ def rate_tenant(tenant: Tenant, *, now: datetime, whole: bool = False) -> Outcom
             return _charge(tenant, since, now=now, whole=whole)
         except Uncovered:
             raise PriceGap(_gaps(tenant, now)) from None
+
+
+def with_news(tenants: Collection[str]) -> set[str]:
+    """Return of these tenants those whose volumes made steps that are not charged yet."""
+    since = sold_since()
+    return {each for each, _, _ in _news(since, whole=False)} & set(tenants) if since else set()
 
 
 def cut(tenant: Tenant, *, at: datetime) -> None:

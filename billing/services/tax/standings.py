@@ -1,5 +1,6 @@
 """Who supplies and who pays, and how the one is taxed by the other."""
 
+from collections.abc import Iterable
 from datetime import datetime
 
 from django.conf import settings
@@ -34,15 +35,29 @@ def supplier() -> Party | None:
 
 def customer(tenant: Tenant) -> Party:
     """Return who a tenant is on paper; while it has said nothing, its name."""
-    told = BillingDetails.objects.filter(tenant=tenant).first()
-    return told.party if told else Party(name=tenant.name)
+    return customers([tenant])[tenant.pk]
+
+
+def customers(tenants: Iterable[Tenant]) -> dict[str, Party]:
+    """Return who each of these is on paper; one query. Behind the wall of all of them."""
+    wanted = list(tenants)
+    told = {each.tenant_id: each.party for each in BillingDetails.objects.filter(tenant__in=wanted)}
+    return {tenant.pk: told.get(tenant.pk) or Party(name=tenant.name) for tenant in wanted}
 
 
 def standing(tenant: Tenant) -> Standing:
     """Return how the tenant's drafts are taxed now."""
+    return standings([tenant])[tenant.pk]
+
+
+def standings(tenants: Iterable[Tenant]) -> dict[str, Standing]:
+    """Return how the drafts of each of these are taxed now; one query. Behind the wall of all of them."""
     by = supplier()
-    told = customer(tenant)
-    return tax.standing(by.country if by else "", told.country, vat_id=told.vat_id)
+    country = by.country if by else ""
+    return {
+        tenant_id: tax.standing(country, told.country, vat_id=told.vat_id)
+        for tenant_id, told in customers(tenants).items()
+    }
 
 
 def rate_on(taxed: Standing, moment: datetime) -> int | None:

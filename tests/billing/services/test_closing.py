@@ -7,6 +7,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from django.db import DatabaseError, connection, transaction
+from django.db.models import QuerySet
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -231,7 +232,7 @@ def test_a_tenant_whose_rows_the_database_refuses_holds_up_nobody_else(
     for _, project in customers:
         ran(project, offering, at("2026-10-05 00:00:00"), HOUR)
     unlucky, now = customers[0][0], at("2026-11-01 00:05:00")
-    monkeypatch.setattr(drafts, "_open_drafts", refused_for(unlucky))
+    monkeypatch.setattr(drafts, "_begin", refused_for(unlucky))
     rated = rating.rate(now=now)
     assert drafts.refresh_all(sorted(rated.tenants), now=now) == 2
     closed = closing.close_due(now=now)
@@ -244,15 +245,15 @@ def test_a_tenant_whose_rows_the_database_refuses_holds_up_nobody_else(
     assert (numbers[0], sorted(numbers)) == (3, [1, 2, 3])
 
 
-def refused_for(unlucky: Tenant) -> Callable[[Tenant, datetime], None]:
-    """Begin drafts as ever, but let PostgreSQL refuse one tenant's."""
-    begin = drafts._open_drafts
+def refused_for(unlucky: Tenant) -> Callable[[QuerySet[BillingPeriod], datetime], None]:
+    """Begin drafts as ever, but let PostgreSQL refuse where one tenant's is among them."""
+    begin = drafts._begin
 
-    def refuse(tenant: Tenant, now: datetime) -> None:
-        if tenant == unlucky:
+    def refuse(months: QuerySet[BillingPeriod], now: datetime) -> None:
+        if months.filter(tenant=unlucky).exists():
             with connection.cursor() as cursor:
                 cursor.execute("SELECT 1 / 0")
-        begin(tenant, now)
+        begin(months, now)
 
     return refuse
 

@@ -1,0 +1,26 @@
+-- Whose month is plain: no earlier one is open, it is paid by invoice and by nothing that is there already, it carries
+-- nothing beside its seconds, and nothing of it runs any more.
+SELECT p.tenant_id
+  FROM billing_billingperiod p
+ WHERE p.tenant_id = ANY(%(tenants)s) AND p.label = %(label)s
+   AND NOT EXISTS (SELECT FROM billing_billingperiod e
+                    WHERE e.tenant_id = p.tenant_id AND e.status = 'open' AND e.span << p.span)
+   AND NOT EXISTS (SELECT FROM billing_tenantterms t WHERE t.tenant_id = p.tenant_id AND t.payment = 'prepaid')
+   AND NOT EXISTS (SELECT FROM billing_walletpart w WHERE w.period_id = p.id)
+   AND NOT EXISTS (SELECT FROM billing_accountbalance b JOIN billing_ledgeraccount a ON a.id = b.account_id
+                    WHERE b.tenant_id = p.tenant_id AND a.type IN ('wallet_paid', 'wallet_promo') AND b.minor > 0)
+   AND NOT EXISTS (SELECT FROM billing_discount d WHERE d.tenant_id = p.tenant_id)
+   AND NOT EXISTS (SELECT FROM billing_minimum m WHERE m.tenant_id = p.tenant_id)
+   AND NOT EXISTS (SELECT FROM billing_commitment c WHERE c.tenant_id = p.tenant_id)
+   AND NOT EXISTS (SELECT FROM billing_priceversion v
+                     JOIN billing_ratedcharge c ON c.price_version_id = v.id
+                     JOIN billing_billingperiod o ON o.id = c.billed_period_id AND o.status = 'open'
+                    WHERE v.model <> 'flat' AND o.tenant_id = p.tenant_id)
+   AND NOT EXISTS (SELECT FROM broker_lease l
+                    WHERE l.tenant_id = p.tenant_id AND l.state = 'active' AND l.at < upper(p.span))
+   AND NOT EXISTS (SELECT FROM broker_volume v
+                     LEFT JOIN LATERAL (SELECT s.at, s.size_gib FROM broker_volumestep s
+                                         WHERE s.volume_id = v.id ORDER BY s.seq DESC LIMIT 1) last ON true
+                    WHERE v.tenant_id = p.tenant_id AND v.used_at < upper(p.span)
+                      AND CASE WHEN v.state = 'ready' THEN last.at IS NULL OR last.at < upper(p.span)
+                               ELSE last.size_gib > 0 END)

@@ -1,0 +1,187 @@
+"""Months closed together come to the same rows as months closed one by one, and what is not plain is left to those."""
+
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from django.db import DatabaseError, connection, transaction
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from billing.models import BillingPeriod, Invoice, InvoiceLine, InvoiceTax, LedgerTransfer, Letter
+from billing.services import closing, closing_in_sets, rating
+from billing.services.ledger import books
+from tenants.models import AuditEvent
+from tenants.services.walls import as_shard, as_staff, as_tenant
+from tests.billing import stories
+from tests.billing.histories import EURO, HOUR, at, customer, invoices, months, ran, runs, sold
+from tests.billing.services.test_rating import undone
+from tests.billing.stories import month_start
+from tests.billing.tax.papers import taxed
+
+pytestmark = pytest.mark.django_db
+NOW = at("2026-12-01 12:00:00")
+ALL = 10**9  # so many one by one
+
+
+@contextmanager
+def counted() -> Iterator[list[int]]:
+    """Tell how many months each call closed in sets."""
+    found, real = list[int](), closing_in_sets.close
+
+    def close(*args: Any, **named: Any) -> int:
+        found.append(real(*args, **named))
+        return found[-1]
+
+    with patch.object(closing_in_sets, "close", close):
+        yield found
+
+
+def told() -> dict[str, Any]:
+    """Return all that the end of months writes, without what is random or only says when it was told."""
+    with as_staff():
+        periods = dict(BillingPeriod.objects.values_list("pk", "label"))
+        rows = list(Invoice.objects.order_by("tenant", "period__span").select_related("period"))
+        names = {row.pk: f"{row.tenant_id} {periods[row.period_id]}" for row in rows}
+        plain = [f.attname for f in Invoice._meta.concrete_fields if f.attname not in ("id", "period_id")]
+        cells = [
+            f.attname for f in InvoiceLine._meta.concrete_fields if f.attname not in ("id", "invoice_id")
+        ]
+        return {
+            "periods": sorted(
+                BillingPeriod.objects.values_list("tenant", "label", "span", "status", "closed_at", "time_zone"), key=str
+            ),
+            "invoices": {names[row.pk]: [getattr(row, name) for name in plain] for row in rows},
+            "lines": sorted(
+                (names[line.invoice_id], *(str(getattr(line, name)) for name in cells)) for line in InvoiceLine.objects.all()
+            ),
+            "taxes": sorted(
+                (names[tax.invoice_id], tax.category, tax.rate_id, tax.rate_bp, tax.net, tax.tax) for tax in InvoiceTax.objects.all()
+            ),
+            "books": sorted(
+                (names[each.ref], each.tenant_id, each.currency, each.minor, each.at, each.kind, each.idem.partition(":")[2])
+                for each in LedgerTransfer.objects.filter(kind="invoice")
+            ),
+            "letters": sorted((names[each.about], each.kind, each.due_at) for each in Letter.objects.all()),
+            "audit": sorted(
+                (names[each.subject_id], each.subject_label, each.at, each.actor_label, str(each.detail))
+                for each in AuditEvent.objects.filter(action="invoice.finalize")
+            ),
+        }  # fmt: skip
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 2**32), st.integers(1, 11))
+def test_a_month_comes_to_the_same_in_a_set_and_alone(seed: int, month: int) -> None:
+    chance, since, until = random.Random(seed), month_start(2026, month), month_start(2026, month + 2)
+    later = month_start(2027, 3)
+    with undone():
+        taxed("DE", 19)
+        sells = stories.market(chance, since, until, offerings=2, changes=2)
+        for zone in chance.sample(stories.ZONES, 4):
+            story = stories.tenant(zone, projects=2)
+            stories.own_prices(chance, story, sells, cuts=2)
+            stories.lives(chance, story, sells, since, until, leases=4)
+        rating.rate(now=since + (until - since) / 2)
+        found = []
+        for most in (ALL, None):
+            with undone(), counted() as sets:
+                outcome = closing.close_due(now=later, most=most)
+                found.append((outcome, told()))
+        assert found[0][0] == found[1][0]
+        for what, alone in found[0][1].items():
+            assert found[1][1][what] == alone, what
+        assert sets == [found[0][0].months] != [0]
+
+
+def test_months_are_numbered_in_one_series_without_a_gap_and_are_in_the_books() -> None:
+    for _ in range(5):
+        _, project = customer("Europe/Berlin")
+        ran(project, sold(EURO), at("2026-10-31 21:00:00"), HOUR)
+    rating.rate(now=NOW)
+    with patch.object(closing_in_sets, "SHARD", 2), counted() as sets:
+        done = closing.close_due(now=NOW)
+    assert (done.months, sets) == (5, [5])
+    with as_staff():
+        rows = Invoice.objects.order_by("number").values_list("series", "number", "total", "status")
+        assert list(rows) == [("2026-10", n, 100, "finalized") for n in range(1, 6)]
+        assert books.trial_balance()[0].balanced
+    with counted() as sets:  # November, with nothing on it
+        assert (closing.close_due(now=NOW).months, sets) == (5, [5])
+        assert (closing.close_due(now=NOW).months, sets) == (0, [5, 0])
+
+
+def test_what_runs_on_is_cut_and_its_month_is_closed_with_the_others() -> None:
+    tenant, project = customer()
+    runs(project, sold(EURO), at("2026-10-31 23:00:00"))
+    with counted() as sets:
+        assert closing.close_due(now=NOW).months == 2
+    assert sets == [2]
+    assert [invoice.total for invoice in invoices(tenant)] == [100, 30 * 24 * 100]
+
+
+def test_a_lease_without_a_proof_of_life_keeps_its_own_month_open_only() -> None:
+    silent, project = customer()
+    runs(project, sold(EURO), at("2026-10-31 23:00:00"), seen_at=at("2026-10-31 23:30:00"))
+    other, elsewhere = customer()
+    ran(elsewhere, sold(EURO), at("2026-10-31 23:00:00"), HOUR)
+    rating.rate(now=NOW)
+    with counted() as sets:
+        done = closing.close_due(now=NOW)
+    assert [waits.tenant_id for waits in done.waiting] == [silent.pk]
+    assert (done.months, sets) == (2, [2])
+    assert next(month.status for month in months(silent)) == "open"
+    assert len(invoices(other)) == 1
+
+
+def test_a_gap_in_prices_holds_up_only_its_own_month() -> None:
+    lacking, project = customer()
+    offering = sold(EURO, since=at("2026-10-31 23:30:00"))
+    ran(project, offering, at("2026-10-31 23:00:00"), HOUR)
+    _plain, elsewhere = customer()
+    ran(elsewhere, sold(EURO), at("2026-10-31 23:00:00"), HOUR)
+    rating.rate(now=NOW)
+    with counted() as sets:
+        done = closing.close_due(now=NOW)
+    assert {gap.tenant for gap in done.gaps} == {lacking.pk}
+    assert (done.months, sets) == (2, [2])
+
+
+def test_a_set_that_is_refused_is_closed_one_by_one() -> None:
+    tenants = []
+    for _ in range(3):
+        tenant, project = customer()
+        tenants.append(tenant)
+        ran(project, sold(EURO), at("2026-10-31 23:00:00"), HOUR)
+    real = closing_in_sets.posting.finalized
+
+    def of_one(ids: list[str], **named: Any) -> int:
+        if len(ids) > 1:
+            raise DatabaseError("no room")
+        return real(ids, **named)
+
+    rating.rate(now=NOW)
+    with patch.object(closing_in_sets.posting, "finalized", of_one), counted() as sets:
+        done = closing.close_due(now=NOW)
+    assert (done.months, sets) == (6, [0])
+    assert [len(invoices(tenant)) for tenant in tenants] == [1, 1, 1]
+
+
+def test_nothing_is_written_for_whom_the_transaction_has_not_named() -> None:
+    mine, project = customer()
+    other, elsewhere = customer()
+    for each in (project, elsewhere):
+        ran(each, sold(EURO), at("2026-10-31 23:00:00"), HOUR)
+    rating.rate(now=NOW)
+    with as_shard([mine.pk]), transaction.atomic():
+        changed = BillingPeriod.objects.filter(label="2026-10").update(time_zone="Europe/Oslo")
+    assert changed == 1
+    assert next(month.time_zone for month in months(other)) == "UTC"
+    with pytest.raises(DatabaseError, match="row-level security"), as_shard([mine.pk]), transaction.atomic():
+        Letter.objects.create(tenant=other, kind="invoice-final", about="inv_1", made_at=NOW)
+    with as_tenant(mine.pk), connection.cursor() as cursor:
+        cursor.execute("SELECT coalesce(current_setting('app.tenants', true), '')")
+        assert cursor.fetchone() == ("",)
