@@ -1,4 +1,4 @@
-"""What may be written for many tenants at once, where months are closed in sets (decision 0045).
+"""What may be written for many tenants at once, where months are closed in sets (decision 0046).
 
 The sweep reads through the walls; it writes only for tenants that the transaction has named, as `app.tenant` does it
 for one, and only what the end of a month writes.

@@ -55,7 +55,7 @@ def close(due: Iterable[Due], *, meter: Meter, now: datetime) -> int:
 def _count(shard: Sequence[str], label: str, meter: Meter, now: datetime) -> None:
     """Cut what runs across the end of a month and charge it, each tenant in a transaction of its own."""
     with as_sweep(), connection.cursor() as cursor:
-        cursor.execute(statement("closing_running"), {"tenants": shard, "label": label})
+        cursor.execute(statement("closing_running"), {"tenants": list(shard), "label": label})
         running = cursor.fetchall()
     for tenant_id, border in running:
         try:
@@ -97,8 +97,12 @@ def _drafts(months: Collection[int]) -> tuple[list[Invoice], set[int]]:
     lines = InvoiceLine.objects.filter(invoice=OuterRef("pk"))
     unknown = InvoiceTax.objects.filter(invoice=OuterRef("pk"), rate_bp=None).exclude(net=0)
     rows = Invoice.objects.filter(period__in=months, status=InvoiceStatus.DRAFT).select_related("period")
-    found = list(rows.annotate(lined=Exists(lines), untold=Exists(unknown)).order_by("period__span", "tenant"))
-    ready = [each for each in found if each.lined and not (each.untold and each.treatment in TAXED)]
+    found = list(
+        rows.annotate(lined=Exists(lines), untold=Exists(unknown)).order_by("period__span", "tenant")
+    )
+    ready: list[Invoice] = [
+        each for each in found if each.lined and not (each.untold and each.treatment in TAXED)
+    ]
     return ready, {each.period_id for each in found} - {each.period_id for each in ready}
 
 

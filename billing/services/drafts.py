@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
 import structlog
 from django.db import DatabaseError, connection
@@ -69,7 +70,7 @@ def _write(tenants: Sequence[Tenant], carried: Mapping[Invoice, Sequence[MonthCh
         }
         for tenant_id, each in taxed.items()
     ]
-    asked = {
+    asked: dict[str, Any] = {
         "standings": json.dumps(told),
         "now": now,
         "per_unit": EXACT_PER_UNIT,
