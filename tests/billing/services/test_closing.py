@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from billing.domain.money import to_minor
-from billing.models import Invoice, InvoiceLine, InvoiceSeries, RatedCharge
+from billing.models import BillingPeriod, Invoice, InvoiceLine, InvoiceSeries, RatedCharge
 from billing.services import closing, drafts, periods, rating
 from billing.services.rating import PriceGap
 from broker.domain.states import LeaseState
