@@ -38,6 +38,11 @@ def close_due() -> None:
     charging.charge_daily(now=now)
     closed = closing.close_due(now=now)
     ending.lapse_due(now=now)
+    _tell(closed)
+
+
+def _tell(closed: closing.Closed) -> None:
+    """Say aloud which months stay open, and why."""
     for gap in closed.gaps:
         log.error("price gap keeps a month open", lease_id=gap.lease, gap=str(gap))
     for month in closed.waiting:

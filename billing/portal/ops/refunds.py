@@ -10,6 +10,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from billing.domain.money import Money, NotAnAmount, minor_of
 from billing.models import Payment, PaymentStatus, Refund
+from billing.models.moves import UNSETTLED
 from billing.services.refunds import opening
 from billing.services.refunds.collecting import SENDING
 from broker.portal.operations import OpsRequest, page
@@ -50,11 +51,13 @@ def refund(request: OpsRequest, pk: str) -> HttpResponse:
         room = opening.room(payment, now=request.now)
         here = SENDING.asks_here(payment)
         rows = list(payment.sent_back.order_by("-opened_at", "-pk"))
+        waits = next((each for each in rows if each.status in UNSETTLED), None)
         told = {
             "payment": payment,
             "room": room,
             "most": str(Money(room.most, room.currency)).lstrip("€$£¥ "),
-            "open": here and payment.status == PaymentStatus.SUCCEEDED and room.most > 0,
+            "open": here and not waits and payment.status == PaymentStatus.SUCCEEDED and room.most > 0,
+            "waits": waits,
             "here": here,
             "rows": rows,
             "refusal": refusal,

@@ -49,14 +49,15 @@ def test_a_letter_to_nobody_is_seen_and_tried_again(operator: Client) -> None:
     letter = unsent(invoice)
     with clock.standing_at(LATER):
         page = operator.get("/ops/system/").content.decode()
-        assert "1 letter reached nobody." in page
+        assert "1 letter waits for a person." in page
+        assert "1 try ·" in page
         assert "There is no address" in page
         assert f'action="/ops/letters/{letter.pk}/again/"' in page
         payer(invoice)
         assert operator.post(f"/ops/letters/{letter.pk}/again/")["Location"] == "/ops/system/"
         told = operator.post(f"/ops/letters/{letter.pk}/again/", follow=True).content.decode()
         assert "waits for nobody" in told
-        assert "reached nobody" not in told
+        assert "Letters that wait for a person" not in told
         assert operator.post("/ops/letters/let_gone/again/").status_code == 404
     assert len(send(now=LATER)) == 1
 

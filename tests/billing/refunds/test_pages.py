@@ -70,7 +70,10 @@ def test_what_is_stuck_is_asked_for_again_on_the_page_and_over_the_api(operator:
     invoice = paid()
     ill(invoice, Ill.REJECTED, Ill.REJECTED)
     stuck = work(send_back(invoice, 40))
-    assert "Ask again" in operator.get(address(invoice)).content.decode()
+    page = operator.get(address(invoice)).content.decode()
+    assert "Ask again" in page
+    assert "Nothing more can go back now." in page
+    assert 'name="amount"' not in page
     again = f"/ops/refunds/{stuck.pk}/ask-again/"
     with clock.standing_at(NOW):
         assert operator.post(again)["Location"] == address(invoice)
