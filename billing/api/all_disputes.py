@@ -11,13 +11,15 @@ from rest_framework.response import Response
 from billing.api.disputes import LONGEST_AMOUNT, ChargeDisputeOut, with_steps
 from billing.models import Dispute, DisputeStatus
 from billing.models.disputes import LONGEST_REASON
-from billing.services.disputes import answering, asking
+from billing.services.disputes import answering, asking, ran
 from broker.api.all_leases import Named
 from tenants.api.fields import Strict
 from tenants.api.filters import Filter
 from tenants.api.operators import AllTenants
 from tenants.api.views import shape
 from tenants.services import walls
+
+MOST_LEASES = 200
 
 
 class ChargeDisputeSeenOut(ChargeDisputeOut):
@@ -27,6 +29,29 @@ class ChargeDisputeSeenOut(ChargeDisputeOut):
 
     class Meta(ChargeDisputeOut.Meta):
         fields = ("tenant", *ChargeDisputeOut.Meta.fields)  # type: ignore[assignment]
+
+
+class RanOut(serializers.Serializer[ran.Ran]):
+    """A lease on the line, from when to when it was charged there, and for how many seconds, each slice for itself."""
+
+    lease = serializers.CharField()
+    name = serializers.CharField()
+    since = serializers.DateTimeField()
+    until = serializers.DateTimeField()
+    unit_seconds = serializers.IntegerField(source="seconds")
+
+
+class ChargeDisputeWholeOut(ChargeDisputeSeenOut):
+    """A dispute, whose, and what ran on its line."""
+
+    leases = serializers.SerializerMethodField(help_text=f"Most seconds first, {MOST_LEASES} at most.")
+
+    class Meta(ChargeDisputeSeenOut.Meta):
+        fields = (*ChargeDisputeSeenOut.Meta.fields, "leases")  # type: ignore[assignment]
+
+    @extend_schema(responses=RanOut(many=True))
+    def get_leases(self, dispute: Dispute) -> Any:
+        return RanOut(ran.on(dispute.line, most=MOST_LEASES), many=True).data
 
 
 class DisputeAnswer(Strict):
@@ -57,9 +82,12 @@ class OpsDisputes(AllTenants):
     }
 
     def get_queryset(self) -> QuerySet[Dispute]:
-        return with_steps(Dispute.objects.select_related("tenant"))
+        return with_steps(Dispute.objects.select_related("tenant", "line__invoice"))
 
-    @extend_schema(request=DisputeAnswer, responses=ChargeDisputeSeenOut, filters=False)
+    def get_serializer_class(self) -> type[serializers.BaseSerializer[Any]]:
+        return ChargeDisputeSeenOut if self.action == "list" else ChargeDisputeWholeOut
+
+    @extend_schema(request=DisputeAnswer, responses=ChargeDisputeWholeOut, filters=False)
     def update(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """Answer it: give back all or a part of it by a credit note, or decline with a reason. Once, for good."""
         with walls.as_staff():

@@ -6,6 +6,7 @@ from rest_framework.routers import SimpleRouter
 from billing.api import papers
 from billing.api.all_cards import OpsGpus
 from billing.api.all_corrections import OpsCorrections, OpsLeaseCorrections, OpsPriceCorrections
+from billing.api.all_credits import OpsCredits
 from billing.api.all_discounts import OpsCampaigns, OpsDiscounts, OpsMinimums
 from billing.api.all_disputes import OpsDisputes
 from billing.api.all_grants import OpsGrants
@@ -104,6 +105,11 @@ urlpatterns = [
         "ops/tenants/<str:pk>/statement/pdf",
         OpsStatements.as_view({"get": "pdf"}, renderer_classes=papers.RENDERERS),
         name="api-ops-tenant-statement-pdf",
+    ),
+    path(
+        "ops/invoices/<str:pk>/credit-note",
+        OpsCredits.as_view({"put": "update"}),
+        name="api-ops-invoice-credit-note",
     ),
     path("ops/disputes", OpsDisputes.as_view({"get": "list"}), name="api-ops-dispute-list"),
     path(

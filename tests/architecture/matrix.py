@@ -740,6 +740,9 @@ ROWS: dict[str, Row] = {
     ),
     "api/v1/ops/invoices": fleet(audited=True),
     "api/v1/ops/invoices/<str:pk>": fleet(thing="invoice", audited=True),
+    "api/v1/ops/invoices/<str:pk>/credit-note": Row(
+        "fleet", {"PUT": STAFF}, thing="invoice", writes_on_get=True
+    ),
     "api/v1/ops/invoices/<str:pk>/pdf": fleet(thing="invoice", audited=True),
     "api/v1/ops/invoices/<str:pk>/lines": fleet(thing="invoice", audited=True),
     "api/v1/ops/credit-notes": fleet(audited=True),

@@ -3,16 +3,15 @@
 from typing import Any
 
 from django.contrib import messages
-from django.db.models import Count, Max, Min, QuerySet, Sum
+from django.db.models import Count, QuerySet, Sum
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from billing.models import CreditNoteLine, Dispute, DisputeStatus, InvoiceLine, RatedCharge
+from billing.models import CreditNoteLine, Dispute, DisputeStatus
 from billing.portal.invoices import lines_of
-from billing.services.disputes import answering, asking, outcome, window
-from broker.models import Lease
+from billing.services.disputes import answering, asking, outcome, ran, window
 from broker.portal.operations import ASKS, OpsRequest, page
 from tenants.portal.acts import MOST, ops_call, part
 from tenants.portal.refused import because
@@ -93,28 +92,10 @@ def _answer(request: OpsRequest, found: Dispute) -> str:
     return f"Accepted: {done.credit_note} gives it back."
 
 
-def _leases(line: InvoiceLine) -> list[dict[str, Any]]:
-    """Return what ran on a line, most seconds first: each lease, its name, from when to when, and its seconds."""
-    charges = RatedCharge.objects.filter(
-        billed_period_id=line.invoice.period_id,
-        project_id=line.project_id,
-        offering_id=line.offering_id,
-        price_version_id=line.price_version_id,
-    )
-    found = charges.values("lease_id").annotate(seconds=Sum("unit_seconds"), since=Min("s"), until=Max("e"))
-    rows = list(found.order_by("-seconds", "lease_id")[:LEASES])
-    names = dict(Lease.objects.filter(pk__in=[row["lease_id"] for row in rows]).values_list("pk", "name"))
-    return [
-        {**row, "lease": row["lease_id"], "name": names[row["lease_id"]]}
-        for row in rows
-        if row["lease_id"] in names
-    ]
-
-
 def _told(request: OpsRequest, found: Dispute, refusal: Refused | None) -> dict[str, Any]:
     row = next(row for row in lines_of(found.invoice) if row.line.pk == found.line_id)
     back = CreditNoteLine.objects.filter(line=found.line_id).aggregate(back=Sum("minor", default=0))["back"]
-    leases = _leases(row.line)
+    leases = ran.on(row.line, most=LEASES)
     return {
         "dispute": found,
         "row": row,

@@ -101,8 +101,57 @@ def test_a_void_invoice_is_not_credited(operator: Client, october: Invoice) -> N
     assert "This invoice is void." in words(answer)
     whole = operator.post(f"/ops/invoices/{october.pk}/give-back/?seen=0", {"reason": WHY})
     assert "This invoice is void." in words(whole)
+    for body in ({}, {"lines": [{"n": 1, "amount": "0.50"}]}):
+        told = put(operator, october, body)
+        assert (told.status_code, told.json()["detail"]) == (409, "This invoice is void.")
     assert nothing(october)
     assert booked(october) == before
+
+
+def put(operator: Client, invoice: Invoice, body: dict[str, Any]) -> Any:
+    where = f"/api/v1/ops/invoices/{invoice.pk}/credit-note"
+    return operator.put(where, {"seen": "0", "reason": WHY} | body, content_type="application/json")
+
+
+def test_over_the_api_it_is_given_back_once_and_then_all_of_it(operator: Client, october: Invoice) -> None:
+    part = {"lines": [{"n": 1, "amount": "0.50"}]}
+    made = put(operator, october, part)
+    assert made.status_code == 200, made.content
+    assert (made.json()["total"]["amount"], made.json()["tenant"]["name"]) == ("0.500000", "Kestrel")
+    assert made.json()["lines"][0]["n"] == 1
+    again = put(operator, october, part)
+    assert again.status_code == 409
+    assert "was given back by now" in again.json()["detail"]
+    rest = put(operator, october, {"seen": "0.50"})
+    assert (rest.json()["total"]["amount"], rest.json()["reason"]) == ("1.500000", WHY)
+    assert operator.get("/api/v1/ops/credit-notes").json()["total_estimate"] == 2
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ({"lines": [{"n": 1, "amount": "2.01"}]}, "Of line 1 no more than"),
+        ({"lines": [{"n": 9, "amount": "1"}]}, "It has no line 9."),
+        ({"lines": [{"n": 1, "amount": "0"}]}, "nothing would be given back"),
+        ({"lines": [{"n": 1, "amount": "one"}]}, "'one' is no amount of EUR"),
+        ({"lines": [{"n": 1, "amount": "1"}, {"n": 1, "amount": "1"}]}, "Line 1 is named twice."),
+        ({"lines": []}, "lines"),
+        ({"seen": "x"}, "'x' is no amount of EUR"),
+        ({"reason": "x" * 151}, "A reason has 1 to 150 characters."),
+    ],
+)
+def test_what_cannot_be_given_back_is_said_over_the_api(
+    body: dict[str, Any], said: str, operator: Client, october: Invoice
+) -> None:
+    answer = put(operator, october, body)
+    assert answer.status_code == 400
+    assert said in answer.content.decode()
+    assert nothing(october)
+
+
+def test_a_draft_is_not_credited(operator: Client, november: Invoice) -> None:
+    assert put(operator, november, {}).json()["detail"] == "This invoice is draft."
+    assert nothing(november)
 
 
 @pytest.mark.parametrize("kind", ["void", "draft"])

@@ -291,6 +291,8 @@ def test_the_api_tells_the_same(kestrel: Home, operator: Client, october: Invoic
     assert done.json()["status"] == "withdrawn"
     told = operator.get(f"/api/v1/ops/disputes/{first['id']}").json()
     assert told["tenant"]["name"] == "Kestrel"
+    assert [each["unit_seconds"] for each in told["leases"]] == [3600]
+    assert told["leases"][0]["lease"].startswith("lse_")
     answer = {"status": "accepted", "amount": "0.40", "answer": "an hour of it"}
     where = f"/api/v1/ops/disputes/{first['id']}"
     accepted = operator.put(where, answer, content_type="application/json").json()
