@@ -51,7 +51,8 @@ class ChargeDisputeWholeOut(ChargeDisputeSeenOut):
 
     @extend_schema(responses=RanOut(many=True))
     def get_leases(self, dispute: Dispute) -> Any:
-        return RanOut(ran.on(dispute.line, most=MOST_LEASES), many=True).data
+        found: Any = ran.on(dispute.line, most=MOST_LEASES)
+        return RanOut(found, many=True).data
 
 
 class DisputeAnswer(Strict):
