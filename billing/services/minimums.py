@@ -81,10 +81,16 @@ def end(agreed: Minimum, *, at: datetime, actor: Actor, now: datetime) -> Minimu
     at = whole_second(at)
     with as_tenant(agreed.tenant_id):
         agreed = Minimum.objects.select_for_update(of=("self",)).select_related("tenant").get(pk=agreed.pk)
-        if at < now or at <= agreed.valid.lower or (agreed.valid.upper and at > agreed.valid.upper):
+        if at <= agreed.valid.lower:
             raise Invalid(
                 "at",
-                "A minimum ends after it began, not before now, and not later than it would have.",
+                f"It begins at {agreed.valid.lower:%Y-%m-%d %H:%M:%S} UTC, and ends after that.",
+                fix="Choose a later moment: of a month, only the seconds count that it holds in it.",
+            )
+        if at < now or (agreed.valid.upper and at > agreed.valid.upper):
+            raise Invalid(
+                "at",
+                "A minimum ends no sooner than now, and not later than it would have.",
                 fix="Choose a moment between.",
             )
         agreed.valid = DateTimeTZRange(agreed.valid.lower, at)

@@ -25,6 +25,11 @@ from tenants.portal.refused import because
 from tenants.services.refusals import Invalid, Missing, Refused
 from tenants.services.walls import as_staff
 
+FORMS = {
+    "of_code": "campaign",
+    "of_one": "discount",
+    "of_least": "minimum",
+}  # each keeps what was typed into it
 NUMBER = re.compile(r"[0-9]{1,6}", re.ASCII)
 
 
@@ -51,7 +56,7 @@ def _shown(request: OpsRequest, refusal: Refused | None) -> dict[str, Any]:
     codes = Campaign.objects.order_by("-created_at", "-pk")
     agreed = Minimum.objects.select_related("tenant").order_by("-agreed_at", "-pk")
     rows = part(request, of_tenants, count=of_tenants.count())
-    month = f"{request.now:%Y-%m}"
+    month, what = f"{request.now:%Y-%m}", request.POST.get("what", "")
     return {
         "part": rows,
         "rows": told(rows.rows, month),
@@ -63,8 +68,8 @@ def _shown(request: OpsRequest, refusal: Refused | None) -> dict[str, Any]:
         "tenants": list(Tenant.objects.order_by("name", "pk")[:TENANTS]),
         "offerings": list(Offering.objects.filter(state=OfferingState.PUBLISHED).order_by("label", "pk")),
         "classes": [each.value for each in PriceClass],
-        "typed": request.POST,
-        "what": request.POST.get("what", ""),
+        **{form: request.POST if what == mine else {} for form, mine in FORMS.items()},
+        "what": what,
         "refusal": refusal,
         "now": request.now,
         "calls": [

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import timedelta
 from html import unescape
 from typing import Any
 
@@ -20,6 +21,7 @@ from billing.services.exports import sheets
 from ports import clock
 from tenants.domain.roles import Role
 from tenants.models import AuditEvent, User
+from tenants.services.refusals import Invalid
 from tenants.services.walls import as_staff, as_tenant
 from tests.billing.histories import EURO, HOUR, OPERATOR, ran, sold
 from tests.billing.months.terms import NOW, START, closed, drafted, given
@@ -175,7 +177,7 @@ def test_operators_add_and_end_everything_on_one_page(kestrel: Home, operator: C
     for pk in ids[:2]:
         assert "End" in words(operator.get(f"{path}{pk}/end/"))
         assert "ends." in words(operator.post(f"{path}{pk}/end/", follow=True))
-    assert "A minimum ends after it began" in words(operator.post(f"{path}{ids[2]}/end/"), 400)
+    assert "It begins at" in words(operator.post(f"{path}{ids[2]}/end/"), 400)
     with clock.standing_at(NOW.replace(month=12)):
         assert "ends." in words(operator.post(f"{path}{ids[2]}/end/", follow=True))
     assert operator.get(f"{path}xyz/end/").status_code == 404
@@ -269,3 +271,34 @@ def test_a_line_of_a_kind_of_a_newer_release_is_shown_and_told(payer: Client, ke
         answer = api.ask("GET", f"/api/v1/{path}")
         assert answer.status_code in (200, 404), answer.content
     assert "energy" in words(payer.get(f"/invoices/{draft.pk}/"))
+
+
+def test_a_form_that_is_refused_keeps_what_was_typed_and_the_others_stay_empty(
+    kestrel: Home, operator: Client
+) -> None:
+    typed = {"what": "minimum", "tenant": kestrel.tenant.pk, "amount": "1.234", "since": "2026-12-01T00:00"}
+    answer = operator.post("/ops/discounts/", typed)
+    assert "'1.234' is no amount of EUR" in words(answer, 400)
+    page = answer.content.decode()
+    assert (page.count('value="1.234"'), page.count('value="2026-12-01T00:00"')) == (1, 1)
+    sold(EURO)
+    typed = {
+        "what": "discount",
+        "tenant": kestrel.tenant.pk,
+        "name": "x",
+        "percent": "101",
+        "price_classes": "spot",
+    }
+    page = operator.post("/ops/discounts/", typed).content.decode()
+    assert (page.count('value="101"'), page.count('value="spot" selected')) == (1, 1)
+
+
+def test_a_minimum_that_ends_later_can_be_ended_sooner_and_one_to_come_not_yet(
+    kestrel: Home, operator: Client
+) -> None:
+    until = NOW + timedelta(days=90)
+    made = minimums.agree(kestrel.tenant, minor=100, since=NOW, until=until, actor=OPERATOR, now=NOW)
+    assert f"/ops/discounts/{made.pk}/" in operator.get("/ops/discounts/").content.decode()
+    later = minimums.agree(kestrel.tenant, minor=100, since=until, until=None, actor=OPERATOR, now=NOW)
+    with pytest.raises(Invalid, match="It begins at 2027-02-19 09:00:00 UTC"):
+        minimums.end(later, at=NOW, actor=OPERATOR, now=NOW)
