@@ -125,7 +125,7 @@ class PriceCorrectionWanted(Strict):
 class CorrectionDecision(Strict):
     status = serializers.ChoiceField(choices=["approved", "withdrawn"])
     seal = serializers.CharField(
-        max_length=SEAL, required=False, default="", help_text="Of the diff you saw."
+        max_length=SEAL, required=False, default="", allow_blank=True, help_text="Of the diff you saw."
     )
 
 
