@@ -163,6 +163,7 @@ def invoice(request: PageRequest, pk: str) -> HttpResponse:
     }
     context |= cost_allocation.told(request, found)
     if at is not None:
+        may_ask = context["may_pay"] and context.get("may_dispute")
         context |= {
             "drawer": explained.opened(rows[at].line),
             "row": rows[at],
@@ -170,7 +171,7 @@ def invoice(request: PageRequest, pk: str) -> HttpResponse:
             "previous": rows[at - 1].url if at else "",
             "next": rows[at + 1].url if at + 1 < len(rows) else "",
             "call_explain": calls.get(f"{path}/lines/{rows[at].line.n}/explain"),
-            "call_dispute": calls.post("/disputes", example(found, rows[at])) if context["may_pay"] else "",
+            "call_dispute": calls.post("/disputes", example(found, rows[at])) if may_ask else "",
         }
     return render(request, "billing/invoice.html", context)
 

@@ -10,7 +10,8 @@ from ports import clock
 from tenants.services.refusals import Refused
 
 log = structlog.get_logger(__name__)
-LASTS_S = 30.0  # of the 45 that a task lives: the one that is begun last may take the rest
+Over = Callable[[], bool]
+LASTS_S = 30  # of the 45 that a task lives: the one that is begun last may take the rest
 # What rows that nobody foresaw, or somebody who was faster, make of one of many.
 ODD = (
     DatabaseError,
@@ -25,19 +26,23 @@ ODD = (
 
 
 def in_turn(
-    found: Sequence[tuple[str, str]], look: Callable[[str, str, float], int], *, trouble: str
+    found: Sequence[tuple[str, str]], look: Callable[[str, str, Over], int], *, trouble: str
 ) -> Iterator[int]:
     """Look at every subject of a tenant and yield what each look returns, until the time is over.
 
-    A look is told until when, as clock.monotonic() counts. Who had no turn comes first in the next round: it is up to
+    A look is handed what tells whether the time is over. Who had no turn comes first in the next round: it is up to
     whoever orders them. The first has one in any case, so that each round comes further.
     """
     until = clock.monotonic() + LASTS_S
+
+    def over() -> bool:
+        return clock.monotonic() >= until
+
     for n, (subject, tenant_id) in enumerate(found):
-        if n and clock.monotonic() >= until:
+        if n and over():
             log.warning("not all had their turn", left=len(found) - n, of=len(found))
             return
         try:
-            yield look(subject, tenant_id, until)
+            yield look(subject, tenant_id, over)
         except ODD as odd:
             log.error(trouble, subject=subject, tenant_id=tenant_id, why=str(odd).strip(), exc_info=odd)

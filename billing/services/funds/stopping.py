@@ -12,14 +12,13 @@ from billing.models import BudgetStop
 from billing.models.budgets import LONGEST_TROUBLE
 from billing.services.funds import lifting
 from billing.services.funds.budgets import alone
-from billing.services.funds.rota import ODD, in_turn
+from billing.services.funds.rota import ODD, Over, in_turn
 from billing.services.funds.standings import standing
 from billing.services.post import queue
 from broker.domain.states import EndReason, LeaseState
 from broker.models import Lease
 from broker.services.leases import ending, idling
 from broker.services.moving import crossing
-from ports import clock
 from tenants.services.actors import Actor
 from tenants.services.walls import as_sweep, as_tenant
 
@@ -48,11 +47,11 @@ def stop_due(*, now: datetime) -> int:
         rows = rows.order_by("what", F("looked_at").asc(nulls_first=True), "due_at", "pk")
         found = list(rows.values_list("pk", "tenant_id")[:MOST])
 
-    def look(stop_id: str, tenant_id: str, until: float) -> int:
+    def look(stop_id: str, tenant_id: str, over: Over) -> int:
         with as_tenant(tenant_id):  # noted before: what kills whoever looks must not come first for ever
             BudgetStop.objects.filter(pk=stop_id).update(looked_at=now)
         with as_tenant(tenant_id):
-            return _stop(stop_id, tenant_id, now, until=until)
+            return _stop(stop_id, tenant_id, now, over=over)
 
     return sum(in_turn(found, look, trouble="a budget could not stop what runs"))
 
@@ -63,7 +62,7 @@ def late(*, now: datetime) -> int:
     return rows.filter(period__span__contains=now).count()
 
 
-def _stop(stop_id: str, tenant_id: str, now: datetime, *, until: float) -> int:
+def _stop(stop_id: str, tenant_id: str, now: datetime, *, over: Over) -> int:
     """End what a stop is about, and note it in the same transaction: a crash in between has done nothing.
 
     Alone: who raises the budget has done so, or comes too late; who asks for a lease is ended, or refused. Whether the
@@ -79,7 +78,7 @@ def _stop(stop_id: str, tenant_id: str, now: datetime, *, until: float) -> int:
     if not lifting.holds(stop, stands):
         lifting.call_off(stop, now=now)  # what was spent was corrected
         return 0
-    ended, left, trouble = _end(stop, now, until)
+    ended, left, trouble = _end(stop, now, over)
     what = StopOf(stop.what)
     done = {"done_at": now} if what is StopOf.ALL and not left else {}
     BudgetStop.objects.filter(pk=stop.pk).update(ended=F("ended") + ended, trouble=trouble, **done)
@@ -88,7 +87,7 @@ def _stop(stop_id: str, tenant_id: str, now: datetime, *, until: float) -> int:
     return ended
 
 
-def _end(stop: BudgetStop, now: datetime, until: float) -> tuple[int, int, str]:
+def _end(stop: BudgetStop, now: datetime, over: Over) -> tuple[int, int, str]:
     """End one lease after the other; return how many ended and are left, and what kept the last of those that stay.
 
     One that cannot be ended is left to the next round and keeps no other one running.
@@ -97,7 +96,7 @@ def _end(stop: BudgetStop, now: datetime, until: float) -> tuple[int, int, str]:
     why = WHY[what].format(project=stop.budget.project.name)
     leases, ended, trouble = list(_concerned(stop, what, now)), 0, ""
     for n, lease in enumerate(leases):
-        if n and clock.monotonic() >= until:
+        if n and over():
             break
         try:
             with transaction.atomic():

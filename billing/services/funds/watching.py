@@ -11,7 +11,7 @@ from billing.models import BillingPeriod, Budget, BudgetAlert, BudgetStop
 from billing.services import periods
 from billing.services.funds.budgets import alone
 from billing.services.funds.lifting import amount
-from billing.services.funds.rota import in_turn
+from billing.services.funds.rota import Over, in_turn
 from billing.services.funds.standings import Standing, standing
 from billing.services.post import queue
 from tenants.models import Tenant
@@ -47,7 +47,7 @@ def watch(*, now: datetime) -> int:
     with as_sweep():
         found = [(tenant_id, tenant_id) for tenant_id in _near(now)]
 
-    def look(_: str, tenant_id: str, until: float) -> int:
+    def look(_: str, tenant_id: str, over: Over) -> int:
         _note_turn(tenant_id, now)
         _look(tenant_id, now)
         return 1

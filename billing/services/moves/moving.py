@@ -121,7 +121,7 @@ class Moving(ABC, Generic[Row]):
             )
             return [(self.task, *pair) for pair in waiting.values_list("pk", "tenant_id")[:BATCH]]
 
-    def ring(self, row: Row, *, now: datetime, after_s: float = 0) -> None:
+    def ring(self, row: Row, *, now: datetime, after_s: int = 0) -> None:
         """Have a worker look at it."""
         doorbell.ring(self.task, row.pk, tenant_id=row.tenant_id, now=now, after_s=after_s)
 

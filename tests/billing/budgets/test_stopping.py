@@ -259,7 +259,7 @@ def test_a_stop_found_in_the_last_second_of_its_month_is_not_made_in_the_next(
 ) -> None:
     purse, _ = three(kestrel, life)
     stop, soon = stop_of(purse), life.now + timedelta(days=12)
-    assert stopping._stop(stop.pk, kestrel.tenant.pk, soon, until=0) == 0
+    assert stopping._stop(stop.pk, kestrel.tenant.pk, soon, over=lambda: True) == 0
     assert stop_of(purse).done_at is None
 
 
@@ -327,7 +327,7 @@ def test_who_is_second_finds_it_done(kestrel: Home, life: Life) -> None:
     life.run(2000)
     assert watched(life) == 1
     with as_tenant(kestrel.tenant.pk):
-        assert stopping._stop(stop_of(purse).pk, kestrel.tenant.pk, life.now, until=0) == 0
+        assert stopping._stop(stop_of(purse).pk, kestrel.tenant.pk, life.now, over=lambda: True) == 0
 
 
 def test_what_idles_ends_and_what_works_goes_on(kestrel: Home, life: Life) -> None:

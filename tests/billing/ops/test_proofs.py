@@ -47,7 +47,7 @@ def test_all_hold_in_an_ordinary_life_and_say_when_they_were_checked(life: Life,
     with as_staff():
         found = proofs.check(now=life.now)
     assert [proof.name for proof in found if not proof.holds] == []
-    assert len(found) == 19
+    assert len(found) == 20
     assert {proof.checked_at for proof in found} == {life.now}
 
 
