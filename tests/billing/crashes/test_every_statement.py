@@ -42,5 +42,5 @@ def test_numbers_that_are_handed_out_apart_from_their_invoices_would_be_found(
 
     monkeypatch.setattr(numbering, "next_of", at_once)
     whole = undisturbed(ground)
-    point = next(n for n, what in enumerate(whole.said) if what.startswith('UPDATE "billing_invoice" SET'))
+    point = next(n for n, what in enumerate(whole.said) if what.startswith("-- Make these drafts final"))
     assert any("has the numbers" in wrong for wrong in broken(ground, point, whole))
