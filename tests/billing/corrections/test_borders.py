@@ -70,6 +70,13 @@ def test_what_is_charged_soon_by_itself_is_not_charged_before() -> None:
         proposing.of_lease(lease, charge=True, **span)  # type: ignore[arg-type]
 
 
+def test_what_is_still_to_come_is_not_charged_before() -> None:
+    lease = still_runs(price_class="on_demand")
+    span = {"since": BEGUN + MINUTE, "until": BEGUN + 3 * MINUTE, "why": "x", "actor": ANNA}
+    with pytest.raises(Invalid, match="still to come"):
+        proposing.of_lease(lease, charge=True, **span, now=BEGUN + 2 * MINUTE)  # type: ignore[arg-type]
+
+
 def test_seconds_without_a_price_are_not_charged() -> None:
     tenant, project = customer()
     offering = sold(2 * EURO, since=BEGUN)

@@ -10,6 +10,7 @@ from billing import tasks
 from billing.domain.stripe_events import read
 from billing.gateways.stripe import looking
 from billing.models import (
+    DayPhase,
     Invoice,
     PaymentDispute,
     PaymentRefund,
@@ -355,6 +356,19 @@ def test_a_thousand_invoices_of_a_day_are_compared_piece_by_piece(
     found = StripeDay.objects.get(day=day)
     assert (found.charges, found.invoices, found.differences, found.seen.count()) == (26, 26, 0, 0)
     assert not StripeDifference.objects.exists()
+
+
+def test_a_day_that_ends_with_the_last_piece_of_its_task_rings_for_no_other(
+    fake: FakeStripe, rung: Any, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr(reconciling, "PIECES", len(DayPhase))
+    collect(pay(billed(fake)))
+    fake.now = now = NOW + 2 * DAY
+    planning.plan(now=now)
+    rung.clear()
+    reconciling.work(str(NOW.date()), now=now)
+    assert rung == []
+    assert StripeDay.objects.get(day=NOW.date()).checked_at == now
 
 
 def test_a_piece_that_fails_is_the_only_one_that_is_compared_again(

@@ -129,4 +129,6 @@ def test_one_that_lies_nowhere_is_not_counted(life: Life, kestrel: Home) -> None
     volume = life.volume(kestrel)
     with as_tenant(kestrel.tenant.pk):
         histories.begin(volume, at=life.now)
+        Volume.objects.filter(pk=volume.pk).update(used_at=life.now - timedelta(days=2))
+    assert histories.cut_due(now=life.now) == []
     assert steps(volume) == []
