@@ -149,6 +149,7 @@ OPS_NAV: Plan = (
             ("ops-corrections", "Corrections", "edit"),
             ("ops-grants", "Credit", "gift"),
             ("ops-discounts", "Discounts", "scissors"),
+            ("ops-commitments", "Commitments", "lock"),
             ("ops-month-close", "Month close", "calendar"),
             ("ops-ledger", "Ledger", "scale"),
             ("ops-taxes", "Taxes", "report-money"),

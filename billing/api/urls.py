@@ -5,6 +5,7 @@ from rest_framework.routers import SimpleRouter
 
 from billing.api import papers
 from billing.api.all_cards import OpsGpus
+from billing.api.all_commitments import OpsCommitments
 from billing.api.all_corrections import OpsCorrections, OpsLeaseCorrections, OpsPriceCorrections
 from billing.api.all_credits import OpsCredits
 from billing.api.all_discounts import OpsCampaigns, OpsDiscounts, OpsMinimums
@@ -25,6 +26,7 @@ from billing.api.all_terms import OpsTerms
 from billing.api.balance import Balances
 from billing.api.budgets import BudgetAlerts, Budgets, BudgetStops, Holds
 from billing.api.cards import CardForms, Cards
+from billing.api.commitments import Commitments
 from billing.api.credit_notes import CreditNotes
 from billing.api.details import Details
 from billing.api.discounts import Discounts, Minimums
@@ -57,6 +59,7 @@ router.register("holds", Holds, "api-hold")
 router.register("topups", TopUps, "api-topup")
 router.register("wallet", WalletView, "api-wallet")
 router.register("discounts", Discounts, "api-discount")
+router.register("commitments", Commitments, "api-commitment")
 router.register("minimums", Minimums, "api-minimum")
 router.register("grants", Grants, "api-grant")
 router.register("balance", Balances, "api-balance")
@@ -183,7 +186,12 @@ urlpatterns = [
     ),
     *(
         path(*each)
-        for name, view in (("campaign", OpsCampaigns), ("discount", OpsDiscounts), ("minimum", OpsMinimums))
+        for name, view in (
+            ("campaign", OpsCampaigns),
+            ("commitment", OpsCommitments),
+            ("discount", OpsDiscounts),
+            ("minimum", OpsMinimums),
+        )
         for each in (
             (f"ops/{name}s", view.as_view({"get": "list", "put": "publish"}), None, f"api-ops-{name}-list"),
             (f"ops/{name}s/<str:pk>", view.as_view({"get": "retrieve"}), None, f"api-ops-{name}-detail"),

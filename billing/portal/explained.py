@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from billing.domain.explain import exactly, fraction
-from billing.models import InvoiceLine, MonthCharge
+from billing.domain.money import SYMBOLS, fixed_point
+from billing.models import InvoiceLine, MonthCharge, MonthKind
 from billing.services.explain import Corrected, Explained, explain
 
 SHOWN = 12
@@ -49,10 +50,19 @@ class Drawer:
         return fraction(num), exactly(num)
 
     @property
-    def carried(self) -> list[tuple[MonthCharge | Corrected, str]]:
-        """What corrections changed and the month took off or added, each exact and without its sign."""
+    def carried(self) -> list[tuple[MonthCharge | Corrected, str, str]]:
+        """What corrections changed and the month took off or added, each exact and without its sign, and by what."""
         listed: list[MonthCharge | Corrected] = [*self.told.corrected, *self.told.month]
-        return [(each, exactly(abs(int(each.exact_num)))) for each in listed]
+        return [(each, exactly(abs(int(each.exact_num))), self._by(each)) for each in listed]
+
+    def _by(self, each: MonthCharge | Corrected) -> str:
+        """Tell of how many seconds a commitment is, and at which price: `36,000 s at 0.500000000 €/h`."""
+        if not isinstance(each, MonthCharge) or each.kind not in (MonthKind.COMMIT, MonthKind.SHORTFALL):
+            return ""
+        unit = SYMBOLS.get(self.told.invoice.currency, self.told.invoice.currency)
+        return (
+            f"{each.units:,} s at {fixed_point(int(each.terms['nano_per_hour']), 9, thousands=',')} {unit}/h"
+        )
 
     @property
     def parts(self) -> list[Part]:

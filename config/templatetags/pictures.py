@@ -121,6 +121,17 @@ def bar_chart(
 
 
 @register.simple_tag
+def hours_chart(
+    columns: Sequence[dict[str, Any]], series: Sequence[str], label: str, now_at: float | None = None
+) -> SafeString:
+    """Draw seconds per day as hours, stacked by series of classes or patterns."""
+    days = [
+        charts.Column(each["label"], tuple(seconds / 3600 for seconds in each["amounts"])) for each in columns
+    ]
+    return safe(charts.stacked_bars(days, series, lambda hours: f"{hours:g} h", label=label, now_at=now_at))
+
+
+@register.simple_tag
 def budget_chart(track: dict[str, Any], currency: str, label: str) -> SafeString:
     """Draw the month's running total (minor units) against its limit."""
     return safe(charts.against_limit(charts.Track(**track), axis(currency), label=label))

@@ -31,6 +31,7 @@ from django.db.backends.postgresql.psycopg_any import DateTimeTZRange, NumericRa
 from billing.models import (
     Campaign,
     CardForm,
+    Commitment,
     Discount,
     Dispute,
     Hold,
@@ -428,6 +429,25 @@ def a_discount(world: World) -> str:
     return str(Discount.objects.get_or_create(tenant=world.tenant, name="Partner", defaults=asked)[0].pk)
 
 
+def a_commitment(world: World) -> str:
+    found = Commitment.objects.filter(tenant=world.tenant).first()
+    return str(
+        (
+            found
+            or Commitment.objects.create(
+                tenant=world.tenant,
+                offering=sold(),
+                units=1,
+                nano_per_hour=1,
+                currency="EUR",
+                valid=DateTimeTZRange(moment().replace(microsecond=0), None),
+                agreed_by="x",
+                agreed_at=moment(),
+            )
+        ).pk
+    )
+
+
 def a_minimum(world: World) -> str:
     asked = {
         "minor": 1,
@@ -537,6 +557,7 @@ THINGS: dict[str, Thing] = {
     "letter": in_its_tenant(a_letter),
     "terms": in_its_tenant(some_terms),
     "grant": in_its_tenant(a_grant),
+    "commitment": in_its_tenant(a_commitment),
     "discount": in_its_tenant(a_discount),
     "minimum": in_its_tenant(a_minimum),
     "campaign": a_campaign,
@@ -760,7 +781,7 @@ ROWS: dict[str, Row] = {
     "api/v1/ops/disputes/<str:pk>": fleet(thing="dispute", PUT=STAFF, audited=True),
     **{
         f"api/v1/ops/{name}s{rest}": row
-        for name in ("campaign", "discount", "minimum")
+        for name in ("campaign", "commitment", "discount", "minimum")
         for rest, row in (
             ("", fleet(PUT=STAFF, audited=True)),
             ("/<str:pk>", fleet(thing=name, audited=True)),
@@ -854,6 +875,8 @@ ROWS: dict[str, Row] = {
     "api/v1/wallet": api("billing", GET=PAYERS, part=NOBODY),
     "api/v1/discounts": api("billing", GET=PAYERS, POST=SETTLERS, part=NOBODY),
     "api/v1/discounts/<str:pk>": api("billing", thing="discount", GET=PAYERS, part=NOBODY),
+    "api/v1/commitments": api("billing", GET=PAYERS, part=NOBODY),
+    "api/v1/commitments/<str:pk>": api("billing", thing="commitment", GET=PAYERS, part=NOBODY),
     "api/v1/minimums": api("billing", GET=PAYERS, part=NOBODY),
     "api/v1/minimums/<str:pk>": api("billing", thing="minimum", GET=PAYERS, part=NOBODY),
     "api/v1/grants": api("billing", GET=PAYERS, part=NOBODY),
@@ -912,6 +935,7 @@ ROWS: dict[str, Row] = {
     "wallet/": page(GET=PAYERS, part=NOBODY),
     "payment/": page(GET=PAYERS, POST=SETTLERS, part=NOBODY),
     "invoices/": page(GET=PAYERS, part=NOBODY),
+    "invoices/commitments/": page(GET=PAYERS, part=NOBODY),
     "invoices/discounts/": page(GET=PAYERS, POST=SETTLERS, part=NOBODY),
     "invoices/details/": page(GET=PAYERS, POST=SETTLERS, part=NOBODY),
     "statement/": page(GET=PAYERS, part=NOBODY),
@@ -971,6 +995,8 @@ ROWS: dict[str, Row] = {
     "ops/corrections/<str:pk>/": ops(thing="correction", GET=STAFF, POST=STAFF),
     "ops/disputes/": ops(GET=STAFF),
     "ops/disputes/<str:pk>/": ops(thing="dispute", GET=STAFF, POST=STAFF),
+    "ops/commitments/": ops(GET=STAFF, POST=STAFF),
+    "ops/commitments/<str:pk>/end/": ops(thing="commitment", GET=STAFF, POST=STAFF),
     "ops/discounts/": ops(GET=STAFF, POST=STAFF),
     "ops/discounts/<str:pk>/end/": ops(thing="discount", GET=STAFF, POST=STAFF),
     "ops/grants/": ops(GET=STAFF),

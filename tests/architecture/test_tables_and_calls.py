@@ -13,7 +13,7 @@ from django.test.signals import template_rendered
 
 from billing.gateways.simulated import Ill, SimulatedGateway, suffer
 from billing.models import Invoice, Letter, Payment, RatedCharge, Refund
-from billing.services import closing, crediting, drafts, minimums, own_prices, rating
+from billing.services import closing, commitments, crediting, drafts, minimums, own_prices, rating
 from billing.services.corrections import proposing
 from billing.services.discounts import campaigns
 from billing.services.discounts import giving as less
@@ -179,6 +179,8 @@ def of_operators(desk: Desk, operator: Client) -> dict[str, str]:
     campaigns.make("HOUSE-10", LessTerms("House", percent_bp=1000), Round(), actor=OPERATOR, now=life.now)
     least = {"minor": 100, "since": life.now + timedelta(days=1), "until": None}
     minimums.agree(desk.owner.tenant, **least, actor=OPERATOR, now=life.now)
+    always = {"units": 1, "nano_per_hour": 10**9, "since": life.now, "until": None}
+    commitments.agree(desk.owner.tenant, offering("card"), **always, actor=OPERATOR, now=life.now)
     final = closing.close_period(desk.owner.tenant, "2026-10", now=life.now)
     assert final is not None
     crediting.credit(final, wanted={1: 1}, seen=0, why="to see it given back", actor=OPERATOR, now=life.now)

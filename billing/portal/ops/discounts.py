@@ -88,7 +88,7 @@ def _over(campaign: Campaign, now: datetime) -> bool:
 def _campaign(request: OpsRequest) -> str:
     typed = request.POST
     about = Round(
-        until=_moment("until", typed.get("until", "")),
+        until=moment_of("until", typed.get("until", "")),
         months=_number("months", typed.get("months", "")),
         most=_number("most", typed.get("most", "")),
     )
@@ -98,7 +98,7 @@ def _campaign(request: OpsRequest) -> str:
 
 
 def _discount(request: OpsRequest) -> str:
-    tenant = _tenant(request)
+    tenant = tenant_of(request)
     given = giving.give(
         tenant,
         _terms(request, tenant.currency),
@@ -111,12 +111,12 @@ def _discount(request: OpsRequest) -> str:
 
 
 def _minimum(request: OpsRequest) -> str:
-    tenant = _tenant(request)
+    tenant = tenant_of(request)
     agreed = minimums.agree(
         tenant,
         minor=amount_of(request.POST.get("amount", ""), tenant.currency),
-        since=_moment("since", request.POST.get("since", "")) or request.now,
-        until=_moment("until", request.POST.get("until", "")),
+        since=moment_of("since", request.POST.get("since", "")) or request.now,
+        until=moment_of("until", request.POST.get("until", "")),
         actor=request.actor,
         now=request.now,
     )
@@ -143,7 +143,8 @@ def _terms(request: OpsRequest, currency: str) -> Terms:
     )
 
 
-def _tenant(request: OpsRequest) -> Tenant:
+def tenant_of(request: OpsRequest) -> Tenant:
+    """Return the tenant that a form names, or raise Invalid."""
     with as_staff():
         found = Tenant.objects.filter(pk=request.POST.get("tenant", "")).first()
     if found is None:
@@ -159,7 +160,8 @@ def _number(field: str, text: str) -> int | None:
     return int(text)
 
 
-def _moment(field: str, text: str) -> datetime | None:
+def moment_of(field: str, text: str) -> datetime | None:
+    """Return the moment that was typed, in UTC unless it says otherwise; None of nothing."""
     if not text.strip():
         return None
     try:

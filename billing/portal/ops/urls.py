@@ -4,6 +4,7 @@ from django.urls import path
 
 from billing.portal.ops import (
     cards,
+    commitments,
     control,
     corrections,
     discounts,
@@ -58,6 +59,8 @@ urlpatterns = [
     path("disputes/<str:pk>/", disputes.dispute, name="ops-dispute"),
     path("grants/", grants.table, name="ops-grants"),
     path("grants/<str:pk>/give/", grant.give, name="ops-grant"),
+    path("commitments/", commitments.table, name="ops-commitments"),
+    path("commitments/<str:pk>/end/", commitments.end, name="ops-commitment-end"),
     path("discounts/", discounts.table, name="ops-discounts"),
     path("discounts/<str:pk>/end/", discounts.end, name="ops-discount-end"),
     path("invoices/<str:pk>/pdf/", papers.invoice, name="ops-invoice-pdf"),

@@ -11,7 +11,8 @@ from itertools import pairwise
 import pytest
 
 from billing.models import Commitment, PriceVersion, Quote
-from billing.services import commitments, drafts, rating
+from billing.services import commitments, coverage, drafts, rating
+from billing.services.month_charges import committing
 from broker.domain.states import LeaseState as S
 from broker.models import Transition
 from tenants.models import Project
@@ -113,3 +114,12 @@ def test_every_second_of_chance_comes_to_the_same(seed: int) -> None:
     assert found.pop(("", "shortfall", 0), Fraction(0)) == short
     assert found == wanted
     assert checked(invoice).total == invoice.total
+    with as_tenant(story.tenant.pk):
+        for each in committing.of_month(story.tenant.pk, invoice.period, "EUR"):
+            seen = coverage.within(each.agreed, invoice.period, until=NOW)
+            assert seen is not None
+            assert (seen.committed, seen.covered, seen.unused) == (
+                each.committed,
+                sum(each.uses.values()),
+                each.unused,
+            )
