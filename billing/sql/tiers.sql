@@ -27,7 +27,7 @@ WITH carried AS (
      AND NOT EXISTS (SELECT FROM billing_ratedcharge a
                       WHERE (a.lease_id, a.seq, a.price_version_id, a.period_id, a.meter, a.part)
                           = (c.lease_id, c.seq, c.price_version_id, c.period_id, c.meter, c.part)
-                        AND a.kind = 'adjust')
+                        AND a.kind = 'adjust' AND a.correction_id = '')
 )
 SELECT project_id, offering_id, price_version_id, (until - unit_seconds)::bigint, until::bigint,
        (sum(unit_seconds) OVER (PARTITION BY offering_id))::bigint

@@ -1,0 +1,28 @@
+"""What is corrected of a lease whose price has tiers: its seconds count in the tiers as before, and it all adds up."""
+
+from datetime import timedelta
+
+import pytest
+
+from billing.services.corrections import proposing
+from tests.billing.corrections.corrected import ANNA, WHY, approved
+from tests.billing.histories import EURO, HOUR, customer, ran, sold
+from tests.billing.months.terms import NOW, START, checked, closed, drafted, tiered
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.mark.parametrize("model", ["graduated", "volume"])
+def test_a_correction_takes_no_seconds_out_of_the_tiers(model: str) -> None:
+    tenant, project = customer()
+    offering = sold(None)
+    tiered(offering, model, [10 * HOUR], [EURO // 2])
+    lease = ran(project, offering, START, 12 * HOUR)
+    ran(project, offering, START + timedelta(days=1), 4 * HOUR)
+    before = drafted(tenant).total
+    span = {"since": START, "until": START + timedelta(hours=2)}
+    approved(proposing.of_lease(lease, charge=False, **span, why=WHY, actor=ANNA, now=NOW), now=NOW)  # type: ignore[arg-type]
+    draft = drafted(tenant)
+    assert draft.total == before - 200  # at the price of an hour, at which they were charged
+    checked(draft)
+    checked(closed(tenant))
