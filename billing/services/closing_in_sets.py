@@ -8,6 +8,7 @@ one transaction and says what is in its way. Both write the same rows (tests/bil
 
 import json
 from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
 from datetime import datetime
 from itertools import groupby
 
@@ -58,11 +59,8 @@ def _count(shard: Sequence[str], label: str, meter: Meter, now: datetime) -> Non
         cursor.execute(statement("closing_running"), {"tenants": list(shard), "label": label})
         running = cursor.fetchall()
     for tenant_id, border in running:
-        try:
-            with as_tenant(tenant_id):
-                meter(Tenant.objects.get(pk=tenant_id), border, now)
-        except (PriceGap, StaleLease, DatabaseError) as unsettled:  # its own close says so
-            log.info("a month is not plain", tenant=tenant_id, label=label, why=str(unsettled).strip())
+        with suppress(PriceGap, StaleLease, DatabaseError), as_tenant(tenant_id):  # its own close says so
+            meter(Tenant.objects.get(pk=tenant_id), border, now)
 
 
 def _close(shard: Sequence[str], label: str, run: int, now: datetime) -> int:
