@@ -42,9 +42,11 @@ WITH told AS MATERIALIZED (  -- whose drafts, and how they are taxed
     FROM rounded
     LEFT JOIN billing_invoiceline l USING (invoice_id, project_id, offering_id, price_version_id)
     LEFT JOIN billing_taxedas t USING (offering_id)
+), nets AS MATERIALIZED (  -- once, however few drafts the planner expects
+  SELECT invoice_id, tax_category, sum(minor) AS net FROM numbered GROUP BY invoice_id, tax_category
 ), categories AS (
   SELECT c.*, i.tenant_id, i.treatment, r.id AS rate_id, CASE WHEN i.untaxed THEN 0 ELSE r.rate_bp END AS rate_bp
-    FROM (SELECT invoice_id, tax_category, sum(minor) AS net FROM numbered GROUP BY invoice_id, tax_category) c
+    FROM nets c
     JOIN told i USING (invoice_id)
     JOIN billing_billingperiod p ON p.id = i.period_id
     LEFT JOIN billing_taxrate r
