@@ -106,10 +106,6 @@ def _check_settled(lease: Lease, pieces: Iterable[Piece], free_start_s: int, now
 
 def _charged_more(lease: Lease, tenant: Tenant, window: Window, now: datetime) -> list[Piece]:
     """Return charges for the parts of a window in which nothing of the lease stands charged."""
-    if window[1] > now:
-        raise Invalid(
-            "until", "What is still to come is charged when it was.", fix="Choose a moment that is over."
-        )
     periods.ensure(tenant, since=window[0], until=now)
     gaps = free(reading.charged(tenant.pk, [lease.pk]), window)
     found = [piece for gap in gaps for piece in _priced(lease, tenant, gap)]

@@ -166,6 +166,8 @@ def test_what_cannot_be_meant_is_refused() -> None:
     for moment in (NOW - timedelta(days=1), NOW, last):
         with pytest.raises(Invalid):
             minimums.end(made, at=moment, actor=OPERATOR, now=NOW)
+    with pytest.raises(Invalid, match="no sooner than now"):
+        minimums.end(made, at=NOW + timedelta(hours=1), actor=OPERATOR, now=NOW + timedelta(hours=2))
     with as_staff():
         assert minimums.find(made.pk).tenant == tenant
         with pytest.raises(Missing):
