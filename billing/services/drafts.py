@@ -7,7 +7,7 @@ from typing import Any
 
 import structlog
 from django.db import DatabaseError, connection
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import Exists, F, OuterRef, QuerySet
 
 from billing.domain.money import EXACT_PER_UNIT, exponent_of
 from billing.domain.tax import TAXED
@@ -22,7 +22,11 @@ from tenants.models import Tenant
 from tenants.services.walls import as_tenant
 
 ADDED = frozenset(LineKind.values) - {LineKind.USAGE}  # lines of no offering
-_USED = Exists(RatedCharge.objects.filter(tenant_id=OuterRef("tenant"), billed_period_id=OuterRef("pk")))
+# Two questions, for each has an index of its own: what was used in a month, and what a closed month left to it.
+_CHARGED = RatedCharge.objects.filter(tenant_id=OuterRef("tenant"), billed_period_id=OuterRef("pk"))
+_USED = Exists(_CHARGED.filter(period_id=OuterRef("pk"))) | Exists(
+    _CHARGED.exclude(billed_period_id=F("period_id"))
+)
 _INVOICED = Exists(Invoice.objects.exclude(status=InvoiceStatus.VOID).filter(period=OuterRef("pk")))
 log = structlog.get_logger(__name__)
 
