@@ -79,7 +79,7 @@ CLASSES = (
                     "SELECT id, pg_snapshot_xmax(pg_current_snapshot())::text::bigint FROM news")),
     BugClass("B12", "the key against doubles is off by accident", "openmeter 330, flexprice 2184",
              f"{T}/services/test_rating.py::test_b12_the_key_that_forbids_a_second_charge_is_there",
-             Mutant("billing/migrations/0024_kinds_of_charges.py", "f\" ADD PRIMARY KEY ({', '.join(columns)});\"",
+             Mutant("billing/migrations/0043_corrections.py", "f\" ADD PRIMARY KEY ({', '.join(columns)});\"",
                     "f\" ADD PRIMARY KEY ({', '.join([*columns, 'recorded_at'])});\"")),
     BugClass("B13", "a replay is recorded downstream again", "langfuse 16292",
              f"{T}/ledger/test_posting.py::test_b13_posting_again_writes_nothing",
