@@ -24,6 +24,7 @@ from django.db import connection, connections  # noqa: E402
 from bench.figures import Figures  # noqa: E402
 from billing.models import AccountBalance, Invoice, LedgerTransfer, Payment, SimulatedCharge  # noqa: E402
 from billing.services import closing, rating  # noqa: E402
+from billing.services.funds.looking import look_at  # noqa: E402
 from billing.services.ledger import books  # noqa: E402
 from billing.services.payments import collecting, opening  # noqa: E402
 from billing.services.wallets import covering, terms  # noqa: E402
@@ -96,7 +97,7 @@ def cover(waiting: list[tuple[str, str]], number: int) -> None:
         try:
             with as_tenant(tenant_id):
                 lease = Lease.objects.select_related("project__tenant", "offering").get(pk=lease_id)
-                covering.take(lease, now=NOW)
+                covering.take(look_at(lease, now=NOW), now=NOW)
         except PaymentRequired:
             continue
 

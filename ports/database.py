@@ -30,6 +30,13 @@ def prepared() -> CursorWrapper:
     return wrapped
 
 
+def rows(statement: str, values: Any) -> list[tuple[Any, ...]]:
+    """Ask what stands in every request, and return all its rows."""
+    with prepared() as cursor:
+        cursor.execute(statement, values)
+        return list(cursor.fetchall())
+
+
 def _connected() -> Any:
     """Look the thread's connection up once: each word through Django's proxy would be a look-up of its own."""
     real: Any = connections[DEFAULT_DB_ALIAS]

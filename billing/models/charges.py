@@ -1,7 +1,9 @@
 """Usage × price over one intersection of (transition, price version, period). Append-only."""
 
+from typing import Self
+
 from django.db import models
-from django.db.models import Q
+from django.db.models import F, Q
 from django.db.models.functions import Now
 
 from tenants.models.tenants import Tenant, TenantOwned
@@ -40,6 +42,14 @@ class ChargeKind(models.TextChoices):
     ADJUST = "adjust"  # the same seconds given back, all of them less than nought; or a correction
 
 
+class Charges(models.QuerySet["RatedCharge"]):
+    def billed_in(self, period_id: int) -> Self:
+        """Keep what the invoice of a month carries, by the indexes there are: its own seconds, and late ones."""
+        own = Q(period_id=period_id, billed_period_id=period_id)
+        late = Q(billed_period_id=period_id) & ~Q(billed_period_id=F("period_id"))
+        return self.filter(own | late)
+
+
 class RatedCharge(models.Model):
     """Its key is what it stands for, so that nothing is rated twice (billing.md D3)."""
 
@@ -69,6 +79,8 @@ class RatedCharge(models.Model):
     run_id = models.BigIntegerField()
     recorded_at = models.DateTimeField(db_default=Now())
 
+    objects = Charges.as_manager()
+
     class Meta:
         constraints = [
             models.CheckConstraint(
@@ -81,14 +93,14 @@ class RatedCharge(models.Model):
                 ),
                 name="charge_has_seconds",
             ),
-            models.CheckConstraint(condition=Q(e__gt=models.F("s")), name="charge_ends_after_it_began"),
+            models.CheckConstraint(condition=Q(e__gt=F("s")), name="charge_ends_after_it_began"),
         ]
         indexes = [
             models.Index(fields=["period_id"], name="charge_of_month"),
             models.Index(
                 fields=["billed_period_id"],
                 name="charge_billed_late",
-                condition=~Q(billed_period_id=models.F("period_id")),
+                condition=~Q(billed_period_id=F("period_id")),
             ),
         ]
 

@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import urlencode
 from zoneinfo import ZoneInfo
 
-from django.db.models import Exists, OuterRef, Sum
+from django.db.models import Exists, F, OuterRef, Sum
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
@@ -209,7 +209,7 @@ def draft(request: PageRequest, label: str) -> Invoice | None:
         return None
     rows = Invoice.objects.filter(tenant=request.tenant, period__label=label)
     late = RatedCharge.objects.filter(billed_period_id=OuterRef("period_id"))
-    late = late.exclude(period_id=OuterRef("period_id"))
+    late = late.exclude(billed_period_id=F("period_id"))
     month = Sum("lines__month_num")
     return rows.exclude(status=InvoiceStatus.VOID).annotate(late=Exists(late), month_num=month).first()
 

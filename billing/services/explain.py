@@ -189,8 +189,7 @@ def _steps(offering: Offering, keys: list[str]) -> recount.Steps:
 
 
 def _charges(line: InvoiceLine) -> list[Charged]:
-    rows = RatedCharge.objects.filter(
-        billed_period_id=line.invoice.period_id,
+    rows = RatedCharge.objects.billed_in(line.invoice.period_id).filter(
         project_id=line.project_id,
         offering_id=line.offering_id,
         price_version_id=line.price_version_id,

@@ -96,8 +96,7 @@ def _was_cut(steps: Steps, charge: oracle.Charge) -> bool:
 
 
 def _given(line: InvoiceLine) -> set[tuple[str, int, int]]:
-    rows = RatedCharge.objects.filter(
-        billed_period_id=line.invoice.period_id,
+    rows = RatedCharge.objects.billed_in(line.invoice.period_id).filter(
         price_version_id=line.price_version_id,
         kind=ChargeKind.ADJUST,
         correction_id="",

@@ -51,7 +51,7 @@ from billing.models import (
 from billing.services import crediting, drafts, own_prices, periods, rating
 from billing.services.corrections import proposing
 from billing.services.disputes import asking
-from billing.services.funds import budgets, holds, needs
+from billing.services.funds import budgets, holds, looking
 from billing.services.grants import giving
 from billing.services.grants.giving import Terms
 from billing.services.ledger import posting
@@ -235,8 +235,8 @@ def a_hold(world: World) -> str:
     budgets.set_limit(project=world.root, limit_minor=10**9, actor=SYSTEM, now=moment())
     lease = Lease.objects.get(pk=a_lease(world))
     if not Hold.objects.filter(lease=lease).exists():
-        wanted = needs.Outlook(world.tenant, [lease]).needed(lease, needs.NO_USE, now=moment())
-        holds.set_aside(lease, wanted, needs.NO_USE, now=moment())
+        look = looking.look_at(lease, now=moment())
+        holds.set_aside(look, look.outlook.needed(lease, look.use, now=moment()))
     return str(Hold.objects.get(lease=lease).pk)
 
 

@@ -26,8 +26,7 @@ def on(line: InvoiceLine, *, most: int) -> Sequence[Ran]:
 
     Needs its invoice. Runs behind the tenant's wall or as staff.
     """
-    charges = RatedCharge.objects.filter(
-        billed_period_id=line.invoice.period_id,
+    charges = RatedCharge.objects.billed_in(line.invoice.period_id).filter(
         project_id=line.project_id,
         offering_id=line.offering_id,
         price_version_id=line.price_version_id,

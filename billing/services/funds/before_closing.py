@@ -10,6 +10,7 @@ from django.db import transaction
 
 from billing.models import BillingPeriod, RatedCharge
 from billing.models.charges import SLICE_SECONDS
+from billing.services.funds.looking import look_at
 from billing.services.wallets import covering
 from billing.services.wallets.covering import PaymentRequired
 from broker.domain.states import EndReason, LeaseState
@@ -24,7 +25,7 @@ def settle(tenant: Tenant, month: BillingPeriod, *, now: datetime) -> None:
 
     Everything of the month is charged already. What runs and has no money for the next minutes is ended.
     """
-    charged = RatedCharge.objects.filter(tenant_id=tenant.pk, billed_period_id=month.pk, meter=SLICE_SECONDS)
+    charged = RatedCharge.objects.billed_in(month.pk).filter(tenant_id=tenant.pk, meter=SLICE_SECONDS)
     for lease_id in sorted(set(charged.values_list("lease_id", flat=True))):
         with transaction.atomic():
             _settle(lease_id, tenant, now)
@@ -34,11 +35,13 @@ def _settle(lease_id: str, tenant: Tenant, now: datetime) -> None:
     hold_off_new(tenant.pk)
     rows = Lease.objects.select_for_update(of=("self",)).select_related("project__tenant", "offering")
     lease = rows.get(pk=lease_id)
+    look = look_at(lease, now=now)
     if lease.state == LeaseState.ACTIVE:
         try:
             with transaction.atomic():
-                covering.extend(lease, now=now)
+                covering.extend(look, now=now)
             return
         except PaymentRequired:
             ending.release(lease, reason=EndReason.UNPAID, now=now)
-    covering.close(lease, now=now)
+            look = look_at(lease, now=now)
+    covering.close(look, now=now)

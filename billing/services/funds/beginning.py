@@ -41,15 +41,17 @@ def count(budget: Budget, *, now: datetime) -> None:
     opened = {"tenant": tenant, "currency": tenant.currency, "opened_at": now, "looked_at": now}
     Hold.objects.bulk_create([Hold(lease_id=key, **opened) for key in living], ignore_conflicts=True)
     Hold.objects.filter(lease__in=list(living)).update(settled_at=None)
-    months_of([budget], {each for parts in wanted.values() for each in parts})
-    months = {row.period_id: row for row in BudgetMonth.objects.filter(budget=budget)}
+    months_of([budget.project_id], {each for parts in wanted.values() for each in parts})
+    months = dict(BudgetMonth.objects.filter(budget=budget).values_list("period_id", "pk"))
+    holds = Hold.objects.filter(lease__in=list(living)).order_by("pk").values_list("pk", "lease_id")
     write(
+        tenant.pk,
         [
-            part_of(hold, months[key], wanted[hold.lease_id], used.get(hold.lease_id, NO_USE))
-            for hold in Hold.objects.filter(lease__in=list(living)).order_by("pk")
-            for key in wanted[hold.lease_id]
+            part_of(hold, months[key], key, wanted[lease_id], used.get(lease_id, NO_USE))
+            for hold, lease_id in holds
+            for key in wanted[lease_id]
             if key in months
-        ]
+        ],
     )
 
 

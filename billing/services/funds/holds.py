@@ -2,25 +2,19 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from decimal import Decimal
+from typing import NamedTuple
 
 from django.db import transaction
-from django.db.models import Q
 
 from billing.domain import holding
 from billing.domain.money import Money, exponent_of, to_minor, to_minor_up
-from billing.models import (
-    BillingPeriod,
-    Budget,
-    BudgetMonth,
-    Hold,
-    HoldPart,
-    PaymentTerms,
-    TenantStanding,
-)
+from billing.domain.watching import ceiling
+from billing.models import PaymentTerms, TenantStanding
 from billing.services.funds import capping
 from billing.services.funds.capping import CapReached
-from billing.services.funds.needs import NO_USE, Outlook, Use, uses
+from billing.services.funds.looking import Held, Look, look_at
+from billing.services.funds.needs import Use
+from billing.services.statements import statement
 from billing.services.wallets import covering
 from billing.services.wallets.covering import PaymentRequired
 from broker.models import Lease
@@ -43,6 +37,35 @@ SELECT EXISTS (SELECT FROM billing_budget WHERE project_id = ANY(%s::text[])),
        t.payment, t.standing, t.why
   FROM (SELECT) one LEFT JOIN billing_tenantterms t ON t.tenant_id = %s
 """
+
+
+class Part(NamedTuple):
+    """What a lease has set aside of a month of a budget, and what of it is charged; exact."""
+
+    hold_id: str
+    month_id: int
+    num: int
+    spent_num: int
+
+
+class _Month(NamedTuple):
+    """A month of a budget that is kept, and what a lease holds of it."""
+
+    id: int
+    period_id: int
+    label: str
+    taken_num: int
+    budget_id: str
+    project_id: str
+    currency: str
+    limit_minor: int
+    stop_new_at: int | None
+    held_num: int
+    held_spent_num: int | None
+
+    @property
+    def ceiling_minor(self) -> int | None:
+        return ceiling(self.limit_minor, self.stop_new_at)
 
 
 class BudgetExceeded(Refused):
@@ -98,15 +121,18 @@ def gate(lease: Lease, *, now: datetime) -> Callable[[], None]:
             raise Overdue(why)
         if stops_at is not None:
             raise BudgetStopped(stops_at, now)
+        prepaid = payment == PaymentTerms.PREPAID
+        if not (limited or capped or counted or prepaid):
+            return
+        look = look_at(lease, now=now)
         if limited or capped or counted:
-            use = NO_USE if lease._state.adding else uses([lease.pk]).get(lease.pk, NO_USE)
-            set_aside(lease, Outlook(lease.project.tenant, [lease]).needed(lease, use, now=now), use, now=now)
+            set_aside(look, look.outlook.needed(lease, look.use, now=now))
             if capped:
-                capping.take(lease, use, now=now)
+                capping.take(lease, look.use, now=now)
             elif counted:  # somebody else extends or starts it, who has no cap
-                capping.follow(lease, use, now=now, force=True)
-        if payment == PaymentTerms.PREPAID:
-            covering.take(lease, now=now)
+                capping.follow(lease, look.use, now=now, force=True)
+        if prepaid:
+            covering.take(look, now=now)
 
     return judge
 
@@ -123,97 +149,75 @@ def refusal(lease: Lease, *, now: datetime) -> Refused | None:
     return None
 
 
-def set_aside(
-    lease: Lease, wanted: Mapping[int, int], use: Use, *, now: datetime, force: bool = False
-) -> None:
+def set_aside(look: Look, wanted: Mapping[int, int], *, force: bool = False) -> None:
     """Let a lease have set aside just so much by month in every budget on its path, or raise BudgetExceeded.
 
     `force` takes it even where there is no room: it is charged already, or will be. Whoever calls this has held off
     new budgets, so that those on the path stay.
     """
-    tenant = lease.project.tenant
-    hold, _ = Hold.objects.get_or_create(
-        lease_id=lease.pk,
-        defaults={"tenant": tenant, "currency": tenant.currency, "opened_at": now, "looked_at": now},
-    )
-    held = {part.month_id: part for part in HoldPart.objects.filter(hold=hold)}
-    parts = []
-    for month in _months(lease.project, wanted, held):
-        part = part_of(hold, month, wanted, use)
-        before = held.get(month.pk)
-        more = part.num - (before.num if before else 0)
-        if more > 0 and not force and _beyond(month.budget, int(month.taken_num + more)):
-            raise _refusal(lease, month, int(more))
-        if before is None or (before.num, before.spent_num) != (part.num, part.spent_num):
+    lease, parts = look.lease, list[Part]()
+    months_of(lease.project.path, wanted)
+    for month in _locked(look.hold, lease.project, wanted):
+        part = part_of(look.hold.id, month.id, month.period_id, wanted, look.use)
+        more = part.num - month.held_num
+        if more > 0 and not force and _beyond(month, month.taken_num + more):
+            raise _refusal(lease, month, more)
+        if (part.num, part.spent_num) != (month.held_num, month.held_spent_num):
             parts.append(part)
-    write(parts)
-    Hold.objects.filter(pk=hold.pk).update(looked_at=now, seq=lease.seq, settled_at=None)
+    write(look.hold.tenant_id, parts)
 
 
-def part_of(hold: Hold, month: BudgetMonth, wanted: Mapping[int, int], use: Use) -> HoldPart:
+def part_of(hold_id: str, month_id: int, period_id: int, wanted: Mapping[int, int], use: Use) -> Part:
     """Return what is wanted of a month of a budget, as it is to be written; nothing of one that is not reached."""
-    num = wanted.get(month.period_id, 0)
-    spent = min(use.by_month.get(month.period_id, 0), num)
-    return HoldPart(
-        tenant_id=hold.tenant_id, hold=hold, month=month, num=Decimal(num), spent_num=Decimal(spent)
-    )
+    num = wanted.get(period_id, 0)
+    return Part(hold_id, month_id, num, min(use.by_month.get(period_id, 0), num))
 
 
-def write(parts: Sequence[HoldPart]) -> None:
+def write(tenant_id: str, parts: Sequence[Part]) -> None:
     """Write parts, over those that are there."""
-    HoldPart.objects.bulk_create(
-        parts,
-        update_conflicts=True,
-        unique_fields=["tenant", "hold", "month"],
-        update_fields=["num", "spent_num"],
-    )
+    if not parts:
+        return
+    holds, months, nums, spent = zip(*parts, strict=True)
+    asked = {"holds": holds, "months": months, "nums": nums, "spent": spent}
+    with database.prepared() as cursor:
+        cursor.execute(
+            statement("hold_parts"), {"tenant": tenant_id, **{key: list(each) for key, each in asked.items()}}
+        )
 
 
-def months_of(budgets: Sequence[Budget], wanted: Iterable[int]) -> None:
-    """Make the months of budgets that are missing; none that ended before its budget was set."""
-    spans = BillingPeriod.objects.filter(pk__in=list(wanted)).values_list("pk", "span")
-    missing = [
-        BudgetMonth(tenant_id=budget.tenant_id, budget=budget, period_id=key)
-        for key, span in spans
-        for budget in budgets
-        if span.upper > budget.made_at
-    ]
-    BudgetMonth.objects.bulk_create(missing, ignore_conflicts=True)
+def months_of(projects: Sequence[str], wanted: Iterable[int]) -> None:
+    """Make the months of these projects' budgets that are missing; none that ended before its budget was set."""
+    with database.prepared() as cursor:
+        cursor.execute(statement("budget_months"), {"projects": list(projects), "months": list(wanted)})
 
 
-def _months(project: Project, wanted: Mapping[int, int], held: Iterable[int]) -> list[BudgetMonth]:
+def _locked(hold: Held, project: Project, wanted: Iterable[int]) -> list[_Month]:
     """Return the months that are wanted or held of every budget on the path, locked at once from the root on."""
-    budgets = list(Budget.objects.filter(project_id__in=project.path))
-    months_of(budgets, wanted)
-    found = BudgetMonth.objects.filter(
-        Q(budget__in=budgets, period_id__in=list(wanted)) | Q(pk__in=list(held))
-    )
-    locked = found.select_related("budget__project", "period").select_for_update(of=("self",), no_key=True)
-    return list(locked.order_by("budget__project__path__len", "period__span", "pk"))
+    asked = {"hold": hold.id, "tenant": hold.tenant_id, "path": project.path, "months": list(wanted)}
+    return [_Month(*row) for row in database.rows(statement("budget_lock"), asked)]
 
 
-def _beyond(budget: Budget, num: int) -> bool:
+def _beyond(month: _Month, num: int) -> bool:
     """Tell whether an exact amount is more than a budget lets begin; a soft one lets begin whatever is asked for."""
-    ceiling = budget.ceiling_minor
-    return ceiling is not None and num > holding.exact_of(ceiling, budget.currency)
+    most = month.ceiling_minor
+    return most is not None and num > holding.exact_of(most, month.currency)
 
 
-def _refusal(lease: Lease, month: BudgetMonth, more: int) -> BudgetExceeded:
-    budget, currency = month.budget, month.budget.currency
-    ceiling = budget.ceiling_minor or 0
-    room = max(holding.exact_of(ceiling, currency) - int(month.taken_num), 0)
+def _refusal(lease: Lease, month: _Month, more: int) -> BudgetExceeded:
+    currency, ceiling_minor = month.currency, month.ceiling_minor or 0
+    room = max(holding.exact_of(ceiling_minor, currency) - int(month.taken_num), 0)
     left = Money(to_minor(room, exponent_of(currency)), currency)
     asked = Money(to_minor_up(more, exponent_of(currency)), currency)
-    limit = Money(budget.limit_minor, currency)
-    upto = "" if ceiling == budget.limit_minor else f", of which leases may take {Money(ceiling, currency)}"
-    where = "this project" if budget.project_id == lease.project_id else "a project above this one"
+    limit, most = Money(month.limit_minor, currency), Money(ceiling_minor, currency)
+    upto = "" if most == limit else f", of which leases may take {most}"
+    where = "this project" if month.project_id == lease.project_id else "a project above this one"
     return BudgetExceeded(
-        f"The budget of {where} for {month.period.label} is {limit}{upto}; {left} of it is left,"
+        f"The budget of {where} for {month.label} is {limit}{upto}; {left} of it is left,"
         f" and this could come to {asked} of that month.",
         fix=Fix(
             "Ask for a shorter time or a smaller slice, release a lease, or ask an owner to raise the budget.",
             "GET",
             "/api/v1/budgets",
         ),
-        budget=budget.pk,
+        budget=month.budget_id,
     )

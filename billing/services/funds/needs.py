@@ -5,24 +5,18 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
-from django.db import connection
-from django.db.models import Q, Sum
-
 from billing.domain import holding
 from billing.domain.periods import Period
-from billing.models import BillingPeriod, RatedCharge
-from billing.models.charges import ChargeKind
+from billing.models import RatedCharge
 from billing.services import periods, prices, spend
+from billing.services.statements import statement
 from broker.domain.states import LeaseState
 from broker.models import Lease
 from broker.services.leases import growing
+from ports import database
 from tenants.models import Tenant
 
-USED = """
-SELECT t.lease_id, sum(extract(epoch FROM n.at - t.at)::bigint * t.quantity)::bigint
-  FROM broker_transition t JOIN broker_transition n ON n.lease_id = t.lease_id AND n.seq = t.seq + 1
- WHERE t.lease_id = ANY(%s::text[]) AND t.after = 'active' GROUP BY 1
-"""
+MONTHS = "SELECT id, lower(span), upper(span) FROM billing_billingperiod WHERE tenant_id = %s ORDER BY span"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,20 +36,14 @@ NO_USE = Use()
 
 
 def uses(leases: Iterable[str]) -> dict[str, Use]:
-    """Return what leases used; two queries.
-
-    What was used is read first: whoever keeps a lease still finds no more charged than was used.
-    """
-    wanted = list(leases)
-    with connection.cursor() as cursor:
-        cursor.execute(USED, [wanted])
-        used = dict(cursor.fetchall())
-    found: dict[str, Use] = {key: Use(seconds) for key, seconds in used.items()}
-    rows = RatedCharge.objects.filter(lease_id__in=wanted).values_list("lease_id", "period_id")
-    used_up = Sum("unit_seconds", filter=Q(kind=ChargeKind.USAGE))  # what was given back was charged first
-    for lease, month, num, seconds in rows.annotate(num=Sum("exact_num"), all=used_up).order_by():
+    """Return what leases used; one query, so that no more is charged than was used."""
+    found: dict[str, Use] = {}
+    for lease, seconds, month, num in database.rows(statement("lease_uses"), {"leases": list(leases)}):
         one = found.get(lease, NO_USE)
-        found[lease] = Use(one.used, one.charged + seconds, {**one.by_month, month: int(num)})
+        if month is None:
+            found[lease] = Use(seconds)
+        else:
+            found[lease] = Use(one.used, one.charged + seconds, {**one.by_month, month: int(num)})
     return found
 
 
@@ -116,13 +104,16 @@ class Outlook:
 
     def _between(self, since: datetime, until: datetime) -> Sequence[tuple[int, Period]]:
         known = self._months
-        if not known or known[0][1].start > since or known[-1][1].end < until:
+        if not _tile(known, since, until):
+            known = self._read()
+        if not _tile(known, since, until):
             periods.ensure(self._tenant, since=since, until=until)
-            rows = (
-                BillingPeriod.objects.filter(tenant=self._tenant).order_by("span").values_list("pk", "span")
-            )
-            self._months = known = [(key, Period(span.lower, span.upper)) for key, span in rows]
+            known = self._read()
+        self._months = known
         return [(key, span) for key, span in known if span.end > since]
+
+    def _read(self) -> list[tuple[int, Period]]:
+        return [(key, Period(start, end)) for key, start, end in database.rows(MONTHS, [self._tenant.pk])]
 
     def _priced(self, lease: Lease, since: datetime) -> Sequence[holding.Priced]:
         """Return the prices from a moment on: the promised one, or the tenant's own before the list's."""
@@ -135,6 +126,10 @@ class Outlook:
         found = self._prices[lease.offering_id]
         begun = max((n for n, (at, _) in enumerate(found) if at <= since), default=0)
         return found[begun:] or [(since, 0)]
+
+
+def _tile(known: Sequence[tuple[int, Period]], since: datetime, until: datetime) -> bool:
+    return bool(known) and known[0][1].start <= since and known[-1][1].end >= until
 
 
 class DailyOutlook(Outlook):

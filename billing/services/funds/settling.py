@@ -11,7 +11,7 @@ from billing.models import Hold
 from billing.services.funds import capping
 from billing.services.funds.capping import CapReached
 from billing.services.funds.holds import BudgetExceeded, set_aside
-from billing.services.funds.needs import NO_USE, Outlook, uses
+from billing.services.funds.looking import Look, look_at, use_of
 from billing.services.wallets import covering, money
 from billing.services.wallets.covering import PaymentRequired
 from broker.domain.states import EndReason, LeaseState
@@ -91,32 +91,33 @@ def _look(lease_id: str, tenant_id: str, now: datetime) -> None:
 
 
 def _bring_up(lease: Lease, now: datetime) -> None:
-    use, state = uses([lease.pk]).get(lease.pk, NO_USE), LeaseState(lease.state)
+    use, state = use_of(lease), LeaseState(lease.state)
     moves = crossing.begun(lease) is not None  # to another card: it was let in for all of its time
     if state in WAITS or state == LeaseState.ACTIVE:
         force = state == LeaseState.ACTIVE or moves
-        wanted = Outlook(lease.project.tenant, [lease]).needed(lease, use, now=now)
-        set_aside(lease, wanted, use, now=now, force=force or not Hold.objects.filter(lease=lease).exists())
+        look = look_at(lease, use, now=now)
+        set_aside(look, look.outlook.needed(lease, use, now=now), force=force or look.hold.new)
         capping.follow(lease, use, now=now, force=force)
-        _cover(lease, state, now)
+        _cover(look, state, now)
     elif state == LeaseState.STOPPING or use.uncharged or (moves and state not in OVER):
         # It may go on, or is yet to be charged.
         Hold.objects.filter(lease=lease).update(looked_at=now, seq=lease.seq)
     else:
-        set_aside(lease, use.by_month, use, now=now, force=True)
+        look = look_at(lease, use, now=now)
+        set_aside(look, use.by_month, force=True)
         capping.settle(lease, use)
-        _cover(lease, state, now)
+        _cover(look, state, now)
         if state in OVER:
             Hold.objects.filter(lease=lease).update(settled_at=now)
 
 
-def _cover(lease: Lease, state: LeaseState, now: datetime) -> None:
+def _cover(look: Look, state: LeaseState, now: datetime) -> None:
     """Keep a lease covered by its tenant's wallet while it may run, and leave taken what it was charged after that."""
-    if not money.is_prepaid(lease.tenant_id):
-        covering.drop(lease)
+    if not money.is_prepaid(look.hold.tenant_id):
+        covering.drop(look.lease)
     elif state == LeaseState.ACTIVE:
-        covering.extend(lease, now=now)
+        covering.extend(look, now=now)
     elif state in WAITS:
-        covering.take(lease, now=now)
+        covering.take(look, now=now)
     else:
-        covering.close(lease, now=now)
+        covering.close(look, now=now)

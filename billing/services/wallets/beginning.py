@@ -11,6 +11,7 @@ from billing.domain.covering import gross
 from billing.models import BillingPeriod, RatedCharge, Wallet, WalletPart
 from billing.models.periods import OPEN
 from billing.services import periods
+from billing.services.funds.looking import look_at
 from billing.services.funds.needs import NO_USE, Use, uses
 from billing.services.tax import standings
 from billing.services.wallets import covering, money
@@ -45,7 +46,7 @@ def count(tenant: Tenant, *, now: datetime) -> None:
     living = [lease for key, lease in known.items() if _may_cost(lease, used.get(key, NO_USE))]
     _write(money.locked(tenant), {lease.pk for lease in living}, now)
     for lease in living:
-        covering.begin(lease, now=now)
+        covering.begin(look_at(lease, now=now), now=now)
 
 
 def clear(tenant: Tenant) -> None:

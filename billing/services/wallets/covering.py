@@ -1,22 +1,22 @@
 """A lease of a tenant that pays beforehand runs on money set aside for it, an hour ahead, and no second without."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
-from decimal import Decimal
-
-from django.db.models import Count, Sum
+from typing import Any
 
 from billing.domain.covering import ENOUGH, SLICE, capped, gross
 from billing.domain.money import Money, exponent_of, to_minor, to_minor_up
-from billing.models import BillingPeriod, Hold, RatedCharge, Wallet, WalletPart
-from billing.models.periods import OPEN
-from billing.services.funds.needs import NO_USE, Outlook, uses
+from billing.models import BillingPeriod, Hold, Wallet, WalletPart
+from billing.services.funds.looking import Held, Look
+from billing.services.statements import statement
 from billing.services.tax import standings
 from billing.services.wallets import money
 from billing.services.wallets.overruns import bear
 from billing.services.wallets.taxing import rate_of
 from broker.domain.states import LeaseState
 from broker.models import Lease
+from ports import database
 from tenants.services.refusals import Fix, Refused
 
 Parts = dict[int, int]  # by month whose invoice will carry it: exact, with tax
@@ -28,43 +28,35 @@ class PaymentRequired(Refused):
     code, status, title = "payment-required", 402, "There is not enough money in the wallet"
 
 
-def take(lease: Lease, *, now: datetime) -> None:
+def take(look: Look, *, now: datetime) -> None:
     """Set aside what the next hour of a lease may come to, or raise PaymentRequired and take nothing."""
-    outlook = Outlook(lease.project.tenant, [lease])
-    use = NO_USE if lease._state.adding else uses([lease.pk]).get(lease.pk, NO_USE)
-    ahead = outlook.needed(lease, use, now=now, within=SLICE)
-    _set(lease, ahead, use.by_month, outlook, now=now, until=now + SLICE)
+    _set(look, _ahead(look, SLICE, now), now=now, until=now + SLICE)
 
 
-def extend(lease: Lease, *, now: datetime) -> None:
+def extend(look: Look, *, now: datetime) -> None:
     """Cover a lease that runs for another hour, or while money runs out, for as long as the next look is away.
 
     Raises PaymentRequired where there is not even so much: what is covered still lasts for a few minutes.
     """
-    outlook, use = Outlook(lease.project.tenant, [lease]), uses([lease.pk]).get(lease.pk, NO_USE)
     try:
-        ahead = outlook.needed(lease, use, now=now, within=SLICE)
-        _set(lease, ahead, use.by_month, outlook, now=now, until=now + SLICE)
+        _set(look, _ahead(look, SLICE, now), now=now, until=now + SLICE)
     except PaymentRequired:
-        ahead = outlook.needed(lease, use, now=now, within=ENOUGH)
-        _set(lease, ahead, use.by_month, outlook, now=now, until=now + ENOUGH)
+        _set(look, _ahead(look, ENOUGH, now), now=now, until=now + ENOUGH)
 
 
-def close(lease: Lease, *, now: datetime) -> None:
+def close(look: Look, *, now: datetime) -> None:
     """Leave taken what a lease that runs no longer was charged; what it used beyond what there was, we bear."""
-    outlook, use = Outlook(lease.project.tenant, [lease]), uses([lease.pk]).get(lease.pk, NO_USE)
-    _set(lease, {}, use.by_month, outlook, now=now, until=now, over=True)
+    _set(look, {}, now=now, until=now, over=True)
 
 
-def begin(lease: Lease, *, now: datetime) -> None:
+def begin(look: Look, *, now: datetime) -> None:
     """Take what a lease has used so far though nothing was set aside for it, whether there is money for it or not."""
-    Hold.objects.filter(lease=lease).update(covers_until=None)
-    outlook, use = Outlook(lease.project.tenant, [lease]), uses([lease.pk]).get(lease.pk, NO_USE)
+    lease, uncovered = look.lease, replace(look, hold=replace(look.hold, covers_until=None))
     if lease.ended_at or lease.state == LeaseState.STOPPED:
-        wanted = outlook.over(lease, use, now=now)
+        wanted = look.outlook.over(lease, look.use, now=now)
     else:
-        wanted = outlook.needed(lease, use, now=now, within=timedelta(0))
-    _set(lease, wanted, use.by_month, outlook, now=now, until=None, over=True)
+        wanted = _ahead(look, timedelta(0), now)
+    _set(uncovered, wanted, now=now, until=None, over=True)
 
 
 def drop(lease: Lease) -> None:
@@ -79,38 +71,29 @@ def invoiced(month: BillingPeriod) -> None:
         WalletPart.objects.filter(period=month).delete()
 
 
+def _ahead(look: Look, within: timedelta, now: datetime) -> dict[int, int]:
+    return look.outlook.needed(look.lease, look.use, now=now, within=within)
+
+
 def _set(
-    lease: Lease,
-    wanted: Mapping[int, int],
-    charged: Mapping[int, int],
-    outlook: Outlook,
-    *,
-    now: datetime,
-    until: datetime | None,
-    over: bool = False,
+    look: Look, wanted: Mapping[int, int], *, now: datetime, until: datetime | None, over: bool = False
 ) -> None:
-    """Let a lease have just so much. `wanted` is by the month of use; what of that is charged already is in `charged`.
+    """Let a lease have just so much. `wanted` is by the month of use, with what of that is charged already.
 
     What was used is looked at once more behind the wallet's lock: an invoice that became final meanwhile has it.
     """
+    lease, hold = look.lease, look.hold
     tenant = lease.project.tenant
     rate_bp = rate_of(tenant, standings.standing(tenant), on=now)
-    hold, _ = Hold.objects.get_or_create(
-        lease_id=lease.pk,
-        defaults={"tenant": tenant, "currency": tenant.currency, "opened_at": now, "looked_at": now},
-    )
     wallet = money.locked(tenant)
-    months = list(
-        BillingPeriod.objects.filter(tenant=tenant, status=OPEN).order_by("span").values_list("pk", flat=True)
-    )
-    spent, lines = _unbilled(lease, months)
+    months, spent, lines, held = _unbilled(lease, hold)
     ahead: Parts = {}
     for month, num in wanted.items():
-        rest = num - charged.get(month, 0)
+        rest = num - look.use.by_month.get(month, 0)
         if rest > 0:
             key = month if month in months else months[0]
             ahead[key] = ahead.get(key, 0) + rest
-    pieces = outlook.pieces(lease)
+    pieces = look.outlook.pieces(lease)
     parts = {
         key: gross(
             spent.get(key, 0) + ahead.get(key, 0),
@@ -120,7 +103,6 @@ def _set(
         )
         for key in spent.keys() | ahead.keys()
     }
-    held = {part.period_id: int(part.num) for part in WalletPart.objects.filter(hold=hold)}
     more = sum(parts.values()) - sum(held.values())
     room = money.room(wallet, until=until or now)
     if more > max(room, 0):
@@ -130,47 +112,43 @@ def _set(
             beyond = more - max(room, 0)
             bear(lease, beyond, wallet.currency, month=months[0], now=now)
             parts = capped(parts, sum(parts.values()) - beyond)
-    _write(hold, wallet, parts, spent, held)
-    Hold.objects.filter(pk=hold.pk).update(covers_until=until, looked_at=now, seq=lease.seq, settled_at=None)
+    _write(hold, wallet, parts, spent, until)
+    if gone := [key for key in held if not parts.get(key)]:
+        WalletPart.objects.filter(hold=hold.id, period__in=gone).delete()
 
 
-def _unbilled(lease: Lease, months: list[int]) -> tuple[Parts, dict[int, int]]:
-    """Return by month what a lease was charged that is on no final invoice yet, and on how many lines."""
-    rows = RatedCharge.objects.filter(lease_id=lease.pk, billed_period_id__in=months).values_list(
-        "billed_period_id"
-    )
-    found = rows.annotate(num=Sum("exact_num"), lines=Count("price_version_id", distinct=True)).order_by()
-    spent, lines = dict[int, int](), dict[int, int]()
-    for month, num, many in found:
-        spent[month], lines[month] = int(num), many
-    return spent, lines
+def _unbilled(lease: Lease, hold: Held) -> tuple[list[int], Parts, dict[int, int], dict[int, int]]:
+    """Return the open months; by month what a lease was charged that is on no final invoice yet, and on how many
+    lines; and what it holds, of months that are billed by now as well.
+    """
+    months, spent, lines, held = list[int](), dict[int, int](), dict[int, int](), dict[int, int]()
+    asked = {"tenant": hold.tenant_id, "lease": lease.pk, "hold": hold.id}
+    for month, is_open, num, many, holds in database.rows(statement("wallet_wanted"), asked):
+        if is_open:
+            months.append(month)
+        if num is not None:
+            spent[month], lines[month] = int(num), many
+        if holds is not None:
+            held[month] = int(holds)
+    return months, spent, lines, held
 
 
 def _write(
-    hold: Hold, wallet: Wallet, parts: Parts, spent: Mapping[int, int], held: Mapping[int, int]
+    hold: Held, wallet: Wallet, parts: Parts, spent: Mapping[int, int], until: datetime | None
 ) -> None:
-    """Write the parts, and take away those of months that have an invoice, or nothing in them any longer."""
-    rows = [
-        WalletPart(
-            tenant_id=hold.tenant_id,
-            hold=hold,
-            wallet=wallet,
-            period_id=key,
-            num=Decimal(num),
-            spent_num=Decimal(min(max(spent.get(key, 0), 0), num)),
-        )
-        for key, num in sorted(parts.items())
-        if num
-    ]
-    WalletPart.objects.bulk_create(
-        rows,
-        update_conflicts=True,
-        unique_fields=["tenant", "hold", "period"],
-        update_fields=["num", "spent_num"],
-    )
-    kept = {row.period_id for row in rows}
-    if gone := [key for key in held if key not in kept]:
-        WalletPart.objects.filter(hold=hold, period__in=gone).delete()
+    """Write the parts in which there is anything, and until when they cover the lease."""
+    rows = [(key, num, min(max(spent.get(key, 0), 0), num)) for key, num in sorted(parts.items()) if num]
+    asked: dict[str, Any] = {
+        "tenant": hold.tenant_id,
+        "hold": hold.id,
+        "wallet": wallet.pk,
+        "until": until,
+        "months": [key for key, _, _ in rows],
+        "nums": [num for _, num, _ in rows],
+        "spent": [charged for _, _, charged in rows],
+    }
+    with database.prepared() as cursor:
+        cursor.execute(statement("wallet_parts"), asked)
 
 
 def _refusal(wallet: Wallet, more: int, room: int) -> PaymentRequired:

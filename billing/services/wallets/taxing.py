@@ -2,12 +2,15 @@
 
 from datetime import UTC, date, datetime, timedelta
 
-from django.db.models import Max, Q
-
 from billing.domain.tax import TAXED, Standing
-from billing.models import BillingPeriod, TaxRate
-from billing.models.periods import OPEN
+from ports import database
 from tenants.models import Tenant
+
+RATES = """
+SELECT r.rate_bp, upper(r.valid), (SELECT p.label FROM billing_billingperiod p
+                                    WHERE p.tenant_id = %s AND p.status = 'open' ORDER BY p.span LIMIT 1)
+  FROM billing_taxrate r WHERE r.jurisdiction = %s
+"""
 
 
 def rate_of(tenant: Tenant, standing: Standing, *, on: datetime) -> int:
@@ -18,13 +21,15 @@ def rate_of(tenant: Tenant, standing: Standing, *, on: datetime) -> int:
     """
     if standing.treatment not in TAXED:
         return 0
-    first = BillingPeriod.objects.filter(tenant=tenant, status=OPEN).order_by("span").first()
+    rates = database.rows(RATES, [tenant.pk, standing.jurisdiction])
     today = on.astimezone(UTC).date()
-    day = min(today, last_day(first.label)) if first else today
-    rates = TaxRate.objects.filter(jurisdiction=standing.jurisdiction)
-    still = Q(valid__upper_inf=True) | Q(valid__endswith__gt=day)
-    known = rates.filter(still).aggregate(most=Max("rate_bp"))["most"]
-    return int(known or 0)
+    return max(
+        (rate_bp for rate_bp, ends, first in rates if ends is None or ends > _day(first, today)), default=0
+    )
+
+
+def _day(first: str | None, today: date) -> date:
+    return min(today, last_day(first)) if first else today
 
 
 def last_day(label: str) -> date:

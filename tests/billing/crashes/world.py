@@ -10,6 +10,7 @@ from billing.gateways.simulated import SimulatedGateway
 from billing.models import Invoice
 from billing.services import closing, rating
 from billing.services.funds import budgets
+from billing.services.funds.looking import look_at
 from billing.services.payments import collecting, opening
 from billing.services.topups import collecting as topping
 from billing.services.topups import opening as topups
@@ -125,7 +126,7 @@ def _beforehand(slices: Offering, *, cents: int) -> None:
     lease = _lasting(root, slices, begun)
     with as_tenant(tenant.pk):
         row = Lease.objects.select_related("project__tenant", "offering").get(pk=lease.pk)
-        covering.extend(row, now=begun)
+        covering.extend(look_at(row, now=begun), now=begun)
 
 
 def _lasting(project: Project, offering: Offering, begun: datetime) -> Lease:

@@ -8,6 +8,7 @@ import pytest
 from billing.models import Grant, Invoice, WalletPart
 from billing.services import closing, periods, proofs
 from billing.services.funds.holds import BudgetExceeded, Overdue
+from billing.services.funds.looking import look_at
 from billing.services.ledger import books
 from billing.services.wallets import covering
 from billing.services.wallets.covering import PaymentRequired
@@ -103,7 +104,7 @@ def test_what_a_slow_stop_used_beyond_the_money_we_pay(kestrel: Home) -> None:
         with as_tenant(kestrel.tenant.pk):  # however often somebody looks, it is given once
             given = list(Grant.objects.values_list("pk", flat=True))
             for _ in range(3):
-                covering.close(fresh(lease), now=life.now)
+                covering.close(look_at(fresh(lease), now=life.now), now=life.now)
             assert list(Grant.objects.values_list("pk", flat=True)) == given
         life.clock.at = life.clock.at.replace(month=12, day=1, hour=1)
         meter(life)
