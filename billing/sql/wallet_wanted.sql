@@ -1,10 +1,10 @@
--- What a lease was charged in each open month, on how many lines, and what it holds of the wallet for that month; and
--- the months that have an invoice by now and of which it still holds something.
-SELECT p.id, p.status = 'open', c.num, coalesce(c.lines, 0), w.num
+-- What a lease was charged in each open month, on how many lines, and what it holds of the wallet for that month. Of
+-- months that have an invoice it holds nothing: whoever closes one takes that off behind the wallet's lock.
+SELECT p.id, c.num, coalesce(c.lines, 0), w.num
   FROM billing_billingperiod p
   LEFT JOIN (SELECT billed_period_id, sum(exact_num) AS num, count(DISTINCT price_version_id) AS lines
                FROM billing_ratedcharge WHERE lease_id = %(lease)s GROUP BY billed_period_id) c
-    ON c.billed_period_id = p.id AND p.status = 'open'
+    ON c.billed_period_id = p.id
   LEFT JOIN billing_walletpart w ON w.tenant_id = p.tenant_id AND w.hold_id = %(hold)s AND w.period_id = p.id
- WHERE p.tenant_id = %(tenant)s AND (p.status = 'open' OR w.id IS NOT NULL)
+ WHERE p.tenant_id = %(tenant)s AND p.status = 'open'
  ORDER BY p.span

@@ -118,14 +118,11 @@ def _set(
 
 
 def _unbilled(lease: Lease, hold: Held) -> tuple[list[int], Parts, dict[int, int], dict[int, int]]:
-    """Return the open months; by month what a lease was charged that is on no final invoice yet, and on how many
-    lines; and what it holds, of months that are billed by now as well.
-    """
+    """Return the open months, and by month what a lease was charged, on how many lines, and what it holds."""
     months, spent, lines, held = list[int](), dict[int, int](), dict[int, int](), dict[int, int]()
     asked = {"tenant": hold.tenant_id, "lease": lease.pk, "hold": hold.id}
-    for month, is_open, num, many, holds in database.rows(statement("wallet_wanted"), asked):
-        if is_open:
-            months.append(month)
+    for month, num, many, holds in database.rows(statement("wallet_wanted"), asked):
+        months.append(month)
         if num is not None:
             spent[month], lines[month] = int(num), many
         if holds is not None:
