@@ -1,8 +1,13 @@
 """The invoice run as the product does it, month by month: `python -m bench.billing_run [tenants]`.
 
-Against the pure aggregate over the same rows; against a loop that fetches each tenant's charges, adds them up in Python
+Against the pure aggregate over as many rows; against a loop that fetches each tenant's charges, adds them up in Python
 and saves invoice and lines one by one, which is what most would write first and which has no tax, no holds, no wallet
 and no ledger; and against itself with ten times the tenants.
+
+Every month is closed once and for good: its set commits, and with it pay the foreign keys, which are checked only
+then. Nothing is done between the sets, and not one line is there before, though the product keeps drafts all the month.
+The runs over a tenth have tenants of their own, one before all the others are closed and two after. Only the loop is
+undone, in one transaction for all, which flatters it.
 """
 
 import os
@@ -31,6 +36,7 @@ from tenants.services.walls import as_sweep, as_tenant  # noqa: E402
 from tests.billing.tax.papers import taxed  # noqa: E402
 
 TENANTS, LEASES, BY_ORM = 10_000, 10, 100  # a million stretches, as ten of each lease
+TENTHS = 3
 OVER = datetime(2026, 4, 2, tzinfo=UTC)
 SO_MUCH = Path(__file__).with_name("aggregate.sql").read_text()
 
@@ -56,13 +62,12 @@ def aggregate() -> float:
 
 
 def closed(tenants: list[str]) -> float:
-    """Time the close of a month of all of these, each set in a transaction of its own; undone."""
-    with transaction.atomic():
-        begun = perf_counter()
-        done = closing_in_sets.close([(each, "2026-03") for each in tenants], meter=closing._meter, now=OVER)
-        spent = perf_counter() - begun
-        assert done == len(tenants)
-        transaction.set_rollback(True)
+    """Time the close of a month of all of these, each set in a transaction of its own, as the product does it."""
+    begun = perf_counter()
+    done = closing_in_sets.close([(each, "2026-03") for each in tenants], meter=closing._meter, now=OVER)
+    spent = perf_counter() - begun
+    if done != len(tenants):
+        raise RuntimeError(f"{len(tenants) - done} of {len(tenants)} months were not closed")
     return spent
 
 
@@ -104,18 +109,18 @@ def _by_hand(tenant: Tenant) -> None:
 
 
 def main(tenants: int = TENANTS) -> None:
-    figures, everyone = Figures("billing_run"), build(tenants)
-    few, all_, loop = [], [], []
-    base = median(aggregate() for _ in range(5))
-    for _ in range(3):
-        few.append(closed(everyone[: tenants // 10]))
-        all_.append(closed(everyone))
-        loop.append(by_hand(everyone[:BY_ORM]))
-    each = median(all_) / tenants
-    print(f"{1000 * each:.1f} ms a month; 10,000 would take {10_000 * each:.0f} s", file=sys.stderr)
-    figures.ratio("invoice_run", median(all_), baseline=base, at_most=0.6)
-    figures.rate("invoices_against_a_loop", 1 / each, baseline=BY_ORM / median(loop), at_least=10)
-    figures.ratio("ten_times_the_tenants", median(all_), baseline=median(few), at_most=10.5)
+    tenth = tenants // 10
+    figures, everyone = Figures("billing_run"), build(tenants + TENTHS * tenth)
+    tenths = [everyone[n * tenth :][:tenth] for n in range(TENTHS)]
+    base = median(aggregate() for _ in range(5)) * tenants / len(everyone)
+    loop = median(by_hand(everyone[:BY_ORM]) for _ in range(3))
+    few = [closed(tenths[0])]
+    each = closed(everyone[TENTHS * tenth :]) / tenants
+    few += [closed(more) for more in tenths[1:]]
+    print(f"{1000 * each:.2f} ms a month; 10,000 take {10_000 * each:.1f} s", file=sys.stderr)
+    figures.ratio("invoice_run", tenants * each, baseline=base, at_most=0.6)
+    figures.rate("invoices_against_a_loop", 1 / each, baseline=BY_ORM / loop, at_least=10)
+    figures.ratio("ten_times_the_tenants", tenants * each, baseline=median(few), at_most=10.5)
     figures.leave()
 
 

@@ -3,11 +3,12 @@
 -- What the month carries beside its seconds (`carried`) is joined to the line that it takes off, or is a line of its own.
 -- Tax is rounded once for each category, by the rate of the month's last day, and its lines share exactly that: each
 -- rounded down, and one more where most was cut off.
-WITH told AS MATERIALIZED (  -- whose drafts, and how they are taxed
-  SELECT i.id AS invoice_id, i.period_id, s.tenant AS tenant_id, s.treatment, s.jurisdiction, s.untaxed, s.scale
+WITH told AS MATERIALIZED (  -- whose drafts, and how they are taxed; LEFT, for the planner expects many rows of it only so
+  SELECT i.id AS invoice_id, i.period_id, s.tenant AS tenant_id, s.treatment, s.jurisdiction, s.untaxed, s.scale,
+         coalesce((SELECT max(l.n) FROM billing_invoiceline l WHERE l.invoice_id = i.id), 0) AS lines
     FROM jsonb_to_recordset(%(standings)s::jsonb)
          AS s (tenant text, treatment text, jurisdiction text, untaxed boolean, scale numeric)
-    JOIN billing_invoice i ON i.tenant_id = s.tenant AND i.status = 'draft'
+    LEFT JOIN billing_invoice i ON i.tenant_id = s.tenant AND i.status = 'draft'
 ), carried AS (
   SELECT i.invoice_id, c.lease_id, c.project_id, c.offering_id, c.price_version_id, c.unit_seconds, c.exact_num,
          CASE WHEN c.correction_id = '' THEN c.kind ELSE 'corrected' END AS kind, 0::numeric AS month_num, 'usage'::text AS line_kind
@@ -30,15 +31,14 @@ WITH told AS MATERIALIZED (  -- whose drafts, and how they are taxed
     FROM carried
    GROUP BY invoice_id, project_id, offering_id, price_version_id, line_kind
 ), rounded AS (
-  SELECT summed.*, (sign(exact_num)
+  SELECT summed.*, told.lines, (sign(exact_num)
            * div(2 * abs(exact_num) * told.scale + %(per_unit)s, 2 * %(per_unit)s::numeric))::bigint AS minor
     FROM summed JOIN told USING (invoice_id)
 ), numbered AS (
   SELECT rounded.*, coalesce(t.category, 'standard') AS tax_category,
-         coalesce(l.n, (SELECT coalesce(max(n), 0) FROM billing_invoiceline k WHERE k.invoice_id = rounded.invoice_id)
-                       + row_number() OVER (PARTITION BY rounded.invoice_id, l.n IS NULL
-                                                ORDER BY rounded.line_kind <> 'usage', rounded.project_id, rounded.offering_id,
-                                                         rounded.price_version_id)) AS n
+         coalesce(l.n, rounded.lines + row_number() OVER (PARTITION BY rounded.invoice_id, l.n IS NULL
+                                                              ORDER BY rounded.line_kind <> 'usage', rounded.project_id,
+                                                                       rounded.offering_id, rounded.price_version_id)) AS n
     FROM rounded
     LEFT JOIN billing_invoiceline l USING (invoice_id, project_id, offering_id, price_version_id)
     LEFT JOIN billing_taxedas t USING (offering_id)

@@ -1,14 +1,16 @@
 -- Post what is not in the books yet: all of it, or nothing while an account is missing. Balances follow by a trigger.
 WITH wanted AS MATERIALIZED (/*wanted*/),
-leg AS MATERIALIZED (
-  SELECT wanted.*, d.id AS debit_id, c.id AS credit_id
+leg AS MATERIALIZED (  -- an account by its whole key, the tenant's or the platform's, which no type has both of
+  SELECT wanted.*, coalesce(d.id, pd.id) AS debit_id, coalesce(c.id, pc.id) AS credit_id
     FROM wanted
-    LEFT JOIN billing_ledgeraccount d
-      ON d.type = wanted.debit AND d.currency = wanted.currency AND d.ref = wanted.debit_ref
-     AND coalesce(d.tenant_id, '') = CASE WHEN wanted.debit = ANY(%(theirs)s) THEN wanted.tenant_id ELSE '' END
-    LEFT JOIN billing_ledgeraccount c
-      ON c.type = wanted.credit AND c.currency = wanted.currency AND c.ref = wanted.credit_ref
-     AND coalesce(c.tenant_id, '') = CASE WHEN wanted.credit = ANY(%(theirs)s) THEN wanted.tenant_id ELSE '' END
+    LEFT JOIN billing_ledgeraccount d ON (d.tenant_id, d.type, d.currency, d.ref)
+                                       = (wanted.tenant_id, wanted.debit, wanted.currency, wanted.debit_ref)
+    LEFT JOIN billing_ledgeraccount pd ON pd.tenant_id IS NULL AND (pd.type, pd.currency, pd.ref)
+                                        = (wanted.debit, wanted.currency, wanted.debit_ref)
+    LEFT JOIN billing_ledgeraccount c ON (c.tenant_id, c.type, c.currency, c.ref)
+                                       = (wanted.tenant_id, wanted.credit, wanted.currency, wanted.credit_ref)
+    LEFT JOIN billing_ledgeraccount pc ON pc.tenant_id IS NULL AND (pc.type, pc.currency, pc.ref)
+                                        = (wanted.credit, wanted.currency, wanted.credit_ref)
 ), missing AS MATERIALIZED (
   SELECT count(*) AS accounts FROM leg WHERE debit_id IS NULL OR credit_id IS NULL
 ), written AS (

@@ -10,5 +10,5 @@ SELECT t.id, found.first, found.last
       AND step.xid >= CASE WHEN %(whole)s OR m.storage_xid IS NULL OR m.storage_xid > snapshot.xmin
                            THEN 0 ELSE m.storage_xid END
  ) found
- WHERE found.first IS NOT NULL AND (%(tenant)s::text IS NULL OR t.id = %(tenant)s)
+ WHERE found.first IS NOT NULL AND (%(tenants)s::text[] IS NULL OR t.id = ANY(%(tenants)s::text[]))
  ORDER BY t.id

@@ -46,7 +46,7 @@ def rate_tenant(tenant: Tenant, *, now: datetime, whole: bool = False) -> Outcom
     with as_tenant(tenant.pk):
         turns.take()
         since = sold_since()
-        news = _news(since, whole=whole, tenant=tenant.pk) if since else []
+        news = _news(since, whole=whole, tenants=[tenant.pk]) if since else []
         if since is None or not news:
             return NOTHING
         for _, first, last in news:
@@ -60,7 +60,7 @@ def rate_tenant(tenant: Tenant, *, now: datetime, whole: bool = False) -> Outcom
 def with_news(tenants: Collection[str]) -> set[str]:
     """Return of these tenants those whose volumes made steps that are not charged yet."""
     since = sold_since()
-    return {each for each, _, _ in _news(since, whole=False)} & set(tenants) if since else set()
+    return {each for each, _, _ in _news(since, whole=False, tenants=list(tenants))} if since else set()
 
 
 def cut(tenant: Tenant, *, at: datetime) -> None:
@@ -74,8 +74,8 @@ def charge_daily(*, now: datetime) -> Outcome:
     return rate(now=now)
 
 
-def _news(since: datetime, *, whole: bool, tenant: str | None = None) -> News:
-    return _rows("storage_news", sold_since=since, whole=whole, tenant=tenant)
+def _news(since: datetime, *, whole: bool, tenants: list[str] | None = None) -> News:
+    return _rows("storage_news", sold_since=since, whole=whole, tenants=tenants)
 
 
 def _charge(tenant: Tenant, since: datetime, *, now: datetime, whole: bool) -> Outcome:

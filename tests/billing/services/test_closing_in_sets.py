@@ -26,6 +26,11 @@ from tests.billing.tax.papers import taxed
 pytestmark = pytest.mark.django_db
 NOW = at("2026-12-01 12:00:00")
 ALL = 10**9  # so many one by one
+NO_INDEX = "SET LOCAL enable_indexscan = off; SET LOCAL enable_indexonlyscan = off; SET LOCAL enable_bitmapscan = off"
+READ = """
+SELECT sum(seq_tup_read) + sum(idx_tup_fetch) FROM pg_stat_xact_user_tables
+ WHERE relname IN ('billing_ledgeraccount', 'billing_accountbalance', 'billing_ledgertransfer', 'billing_invoiceline')
+"""
 OF_IT = ("id", "invoice_id")
 
 
@@ -40,6 +45,27 @@ def counted() -> Iterator[list[int]]:
 
     with patch.object(closing_in_sets, "close", close):
         yield found
+
+
+@contextmanager
+def read() -> Iterator[list[int]]:
+    """Tell how many rows of the books and of invoices each set looked at."""
+    found, real = list[int](), closing_in_sets._close
+
+    def close(*args: Any) -> int:
+        before = looked_at()
+        closed = real(*args)
+        found.append(looked_at() - before)
+        return closed
+
+    with patch.object(closing_in_sets, "_close", close):
+        yield found
+
+
+def looked_at() -> int:
+    with connection.cursor() as cursor:
+        cursor.execute(READ)
+        return int(cursor.fetchone()[0])
 
 
 def told() -> dict[str, Any]:
@@ -113,6 +139,21 @@ def test_months_are_numbered_in_one_series_without_a_gap_and_are_in_the_books() 
     with counted() as sets:  # November, with nothing on it
         assert (closing.close_due(now=NOW).months, sets) == (5, [5])
         assert (closing.close_due(now=NOW).months, sets) == (0, [5, 0])
+
+
+def test_a_set_looks_at_as_much_however_many_were_closed_before() -> None:
+    offering = sold(EURO)
+    for _ in range(10):
+        _, project = customer()
+        ran(project, offering, at("2026-10-31 21:00:00"), HOUR)
+    rating.rate(now=NOW)
+    with connection.cursor() as cursor:
+        cursor.execute(NO_INDEX)  # as triggers plan for their session where a table is empty
+        assert closing.close_due(now=NOW, most=2).months == 2
+        cursor.execute(NO_INDEX.replace("off", "on"))
+    with patch.object(closing_in_sets, "SHARD", 2), read() as sets:
+        assert closing_in_sets.close(closing._due(NOW)[:8], meter=closing._meter, now=NOW) == 8
+    assert sets == [sets[0]] * 4
 
 
 def test_what_runs_on_is_cut_and_its_month_is_closed_with_the_others() -> None:

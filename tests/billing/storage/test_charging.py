@@ -24,7 +24,7 @@ from billing.verify import verify
 from broker.models import VolumeStep
 from broker.services.volumes import histories
 from tenants.models import Tenant
-from tenants.services.walls import as_staff, as_tenant
+from tenants.services.walls import as_staff, as_sweep, as_tenant
 from tests.billing.histories import EURO, HOUR, at, charges, customer, invoices, lines, ran, reprice, sold
 from tests.billing.storage.shelves import GIB_HOUR, delete, kept, resized, steps, storage
 
@@ -372,3 +372,18 @@ def test_the_month_of_whoever_has_only_volumes_is_closed_as_well() -> None:
     assert [(invoice.period.label, invoice.number is not None) for invoice in invoices(tenant)] == [
         ("2026-11", True)
     ]
+
+
+def test_whose_volumes_have_news_is_asked_without_a_look_at_anybody_elses() -> None:
+    storage()
+    (mine, project), (_, elsewhere) = customer(), customer()
+    kept(project, 50, NOVEMBER, DECEMBER)
+    kept(elsewhere, 50, NOVEMBER, DECEMBER)
+    looked_at = "SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_xact_user_tables WHERE relname = 'broker_volumestep'"
+    with as_sweep(), connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_seqscan = off")
+        cursor.execute(looked_at)
+        [before] = cursor.fetchone()
+        assert charging.with_news([mine.pk]) == {mine.pk}
+        cursor.execute(looked_at)
+        assert cursor.fetchone() == (before + VolumeStep.objects.filter(tenant_id=mine.pk).count(),)
