@@ -26,11 +26,6 @@ def asked(owner: Home, path: str, role: Role = Role.OWNER) -> Any:
 
 
 @pytest.fixture
-def kestrel() -> Home:
-    return home("Kestrel")
-
-
-@pytest.fixture
 def draft(kestrel: Home) -> Invoice:
     ran(kestrel.project, sold(1_340_000_000), at("2026-11-19 08:00:00"), HOUR, quantity=2)
     rating.rate(now=NOW)

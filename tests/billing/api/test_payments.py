@@ -29,11 +29,6 @@ def _collected() -> Iterator[None]:
 
 
 @pytest.fixture
-def kestrel() -> Home:
-    return home("Kestrel")
-
-
-@pytest.fixture
 def october(kestrel: Home) -> Invoice:
     ran(kestrel.project, sold(), at("2026-10-05 00:00:00"), HOUR)
     rating.rate(now=NOW)

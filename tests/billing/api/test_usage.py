@@ -35,11 +35,6 @@ class Asker:
 
 
 @pytest.fixture
-def kestrel() -> Home:
-    return home("Kestrel")
-
-
-@pytest.fixture
 def lease(kestrel: Home) -> Lease:
     """An hour of two units at €1.34 on 19 November, rated and drafted; and one that runs since 10 s."""
     offering = sold(1_340_000_000)

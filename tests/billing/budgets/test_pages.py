@@ -1,11 +1,9 @@
 """Budgets on their page, over the API, and in the proofs."""
 
-from html import unescape
 from typing import Any
 
 import pytest
 from django.test import Client
-from django.utils.html import strip_tags
 
 from billing.models import Budget, HoldPart
 from billing.services import proofs
@@ -14,6 +12,7 @@ from tenants.domain.roles import Role
 from tenants.models import AuditEvent, Project
 from tenants.services.walls import as_staff, as_tenant
 from tests.billing.budgets.purses import budget, meter
+from tests.billing.pages import words
 from tests.tenants.people import Api
 from tests.world import NOW, Home, alive, offering
 
@@ -24,11 +23,6 @@ def visitor(kestrel: Home, role: Role = Role.OWNER, project: Project | None = No
     client = Client()
     client.force_login(kestrel.member(role, project))
     return client
-
-
-def words(answer: Any, status: int = 200) -> str:
-    assert answer.status_code == status, answer.content
-    return " ".join(unescape(strip_tags(answer.content.decode().replace("<", " <"))).split())
 
 
 def test_whoever_pays_sets_a_budget_and_reads_what_is_spent_held_and_left(kestrel: Home) -> None:

@@ -15,14 +15,13 @@ from billing.models import Correction, CorrectionShare, CreditNote, Dispute, Inv
 from billing.services import closing, drafts, rating
 from ports import clock
 from tenants.domain.roles import Role
-from tenants.models import User
 from tenants.services.walls import as_staff, as_tenant
 from tests.billing.corrections.corrected import BEN, approved, proposed, ten_hours
 from tests.billing.histories import EURO, HOUR, at, ran, sold
 from tests.billing.ledger.ledgers import booked
 from tests.billing.payments.bills import NOW
 from tests.tenants.people import Api
-from tests.world import Home, home
+from tests.world import Home
 
 pytestmark = pytest.mark.django_db
 WHY = "it was down"
@@ -32,11 +31,6 @@ WHY = "it was down"
 def _now() -> Iterator[None]:
     with clock.standing_at(NOW):
         yield
-
-
-@pytest.fixture
-def kestrel() -> Home:
-    return home("Kestrel")
 
 
 @pytest.fixture
@@ -56,21 +50,6 @@ def november(kestrel: Home) -> Invoice:
     drafts.refresh(kestrel.tenant, now=NOW)
     with as_tenant(kestrel.tenant.pk):
         return Invoice.objects.get(status="draft")
-
-
-@pytest.fixture
-def operator(settings: Any) -> Client:
-    settings.OPERATORS_NEED_MFA = False
-    client = Client()
-    client.force_login(User.objects.create_user("operator@example.org", is_staff=True))
-    return client
-
-
-@pytest.fixture
-def payer(kestrel: Home) -> Client:
-    client = Client()
-    client.force_login(kestrel.member(Role.BILLING))
-    return client
 
 
 @pytest.fixture

@@ -2,12 +2,10 @@
 
 from collections.abc import Iterator
 from datetime import timedelta
-from html import unescape
 from typing import Any
 
 import pytest
 from django.test import Client
-from django.utils.html import strip_tags
 
 from billing import tasks
 from billing.models import Correction, Invoice
@@ -29,6 +27,7 @@ from tests.billing.corrections.corrected import (
     repriced,
     ten_hours,
 )
+from tests.billing.pages import words
 
 pytestmark = pytest.mark.django_db
 
@@ -54,11 +53,6 @@ def author(settings: Any) -> Client:
 @pytest.fixture
 def other(settings: Any) -> Client:
     return staff(settings, "other")
-
-
-def words(answer: Any, status: int = 200) -> str:
-    assert answer.status_code == status, answer.content
-    return " ".join(unescape(strip_tags(answer.content.decode().replace("<", " <"))).split())
 
 
 def asked(of: str, **more: str) -> dict[str, str]:

@@ -14,7 +14,6 @@ from billing.services.disputes import asking
 from billing.services.undecided import Undecided
 from config import metrics
 from ports import clock
-from tenants.models import User
 from tests.billing.corrections.corrected import BEN, CLEO, NOW, approved, close, proposed, ten_hours
 from tests.billing.payments.bills import MIRA
 
@@ -31,14 +30,6 @@ FIGURES = (
 def _now() -> Iterator[None]:
     with clock.standing_at(NOW):
         yield
-
-
-@pytest.fixture
-def operator(settings: Any) -> Client:
-    settings.OPERATORS_NEED_MFA = False
-    client = Client()
-    client.force_login(User.objects.create_user("operator@example.org", is_staff=True))
-    return client
 
 
 def told() -> tuple[float, ...]:

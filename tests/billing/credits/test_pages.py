@@ -1,27 +1,25 @@
 """Credit notes as operators issue them and their tenants read them: on pages, and over the API."""
 
 from collections.abc import Iterator
-from html import unescape
 from typing import Any
 from unittest import mock
 
 import pytest
 from django.db import connection, transaction
 from django.test import Client
-from django.utils.html import strip_tags
 
 from billing.models import CreditNote, Invoice
 from billing.services import closing, drafts, proofs, rating
 from billing.services.ledger import posting
 from ports import clock
 from tenants.domain.roles import Role
-from tenants.models import User
 from tenants.services.walls import as_staff, as_tenant
 from tests.billing.credits.notes import LATER, WHY, credit, given_back, month_of_two_lines, november
 from tests.billing.histories import HOUR, at, ran, sold
+from tests.billing.pages import words
 from tests.billing.payments.bills import NOW, collect, pay
 from tests.tenants.people import Api
-from tests.world import Home, home
+from tests.world import Home
 
 pytestmark = pytest.mark.django_db
 
@@ -33,11 +31,6 @@ def _now() -> Iterator[None]:
 
 
 @pytest.fixture
-def kestrel() -> Home:
-    return home("Kestrel")
-
-
-@pytest.fixture
 def october(kestrel: Home) -> Invoice:
     """A month of a line of two euros and one of a euro and five cents."""
     for n, cents in enumerate((200, 105)):
@@ -46,26 +39,6 @@ def october(kestrel: Home) -> Invoice:
     found = closing.close_period(kestrel.tenant, "2026-10", now=NOW)
     assert found is not None
     return found
-
-
-@pytest.fixture
-def operator(settings: Any) -> Client:
-    settings.OPERATORS_NEED_MFA = False
-    client = Client()
-    client.force_login(User.objects.create_user("operator@example.org", is_staff=True))
-    return client
-
-
-@pytest.fixture
-def payer(kestrel: Home) -> Client:
-    client = Client()
-    client.force_login(kestrel.member(Role.BILLING))
-    return client
-
-
-def words(answer: Any, status: int = 200) -> str:
-    assert answer.status_code == status, answer.content
-    return " ".join(unescape(strip_tags(answer.content.decode().replace("<", " <"))).split())
 
 
 def notes(invoice: Invoice) -> list[tuple[str, int, str]]:

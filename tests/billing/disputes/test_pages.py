@@ -1,13 +1,11 @@
 """Disputes as tenants open them and operators answer them: on pages, and over the API."""
 
 from collections.abc import Iterator
-from html import unescape
 from typing import Any
 from unittest.mock import patch
 
 import pytest
 from django.test import Client
-from django.utils.html import strip_tags
 
 from billing.gateways.simulated import Ill
 from billing.models import Dispute, Invoice
@@ -19,9 +17,10 @@ from tenants.domain.roles import Role
 from tenants.models import User
 from tenants.services.walls import as_tenant
 from tests.billing.histories import HOUR, at, ran, sold
+from tests.billing.pages import words
 from tests.billing.payments.bills import MIRA, NOW, collect, ill, pay
 from tests.tenants.people import Api
-from tests.world import Home, home
+from tests.world import Home
 
 pytestmark = pytest.mark.django_db
 WHY = "that card was down all night"
@@ -32,11 +31,6 @@ AFTER = at("2026-11-16 00:00:00")
 def _now() -> Iterator[None]:
     with clock.standing_at(NOW):
         yield
-
-
-@pytest.fixture
-def kestrel() -> Home:
-    return home("Kestrel")
 
 
 @pytest.fixture
@@ -51,31 +45,11 @@ def october(kestrel: Home) -> Invoice:
 
 
 @pytest.fixture
-def operator(settings: Any) -> Client:
-    settings.OPERATORS_NEED_MFA = False
-    client = Client()
-    client.force_login(User.objects.create_user("operator@example.org", is_staff=True))
-    return client
-
-
-@pytest.fixture
-def payer(kestrel: Home) -> Client:
-    client = Client()
-    client.force_login(kestrel.member(Role.BILLING))
-    return client
-
-
-@pytest.fixture
 def admin(kestrel: Home) -> Client:
     """Who may read invoices and pay none."""
     client = Client()
     client.force_login(kestrel.member(Role.ADMIN))
     return client
-
-
-def words(answer: Any, status: int = 200) -> str:
-    assert answer.status_code == status, answer.content
-    return " ".join(unescape(strip_tags(answer.content.decode().replace("<", " <"))).split())
 
 
 def the_one(invoice: Invoice) -> Dispute:

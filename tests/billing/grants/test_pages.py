@@ -1,26 +1,23 @@
 """Credit on the tenants' and the operators' pages, and over the API."""
 
 from collections.abc import Iterator
-from html import unescape
-from typing import Any
 
 import pytest
 from django.test import Client
-from django.utils.html import strip_tags
 
 from billing.models import Grant, Invoice
 from billing.services import closing, rating
 from billing.services.payments import opening
 from ports import clock
 from tenants.domain.roles import Role
-from tenants.models import User
 from tenants.services.walls import as_tenant
 from tests.billing.credits.notes import credit
 from tests.billing.grants.gifts import WHY, give, lapse
 from tests.billing.histories import HOUR, at, customer, ran, sold
+from tests.billing.pages import words
 from tests.billing.payments.bills import NOW, collect, pay
 from tests.tenants.people import Api
-from tests.world import Home, home
+from tests.world import Home
 
 pytestmark = pytest.mark.django_db
 
@@ -29,31 +26,6 @@ pytestmark = pytest.mark.django_db
 def _now() -> Iterator[None]:
     with clock.standing_at(NOW):
         yield
-
-
-@pytest.fixture
-def kestrel() -> Home:
-    return home("Kestrel")
-
-
-@pytest.fixture
-def operator(settings: Any) -> Client:
-    settings.OPERATORS_NEED_MFA = False
-    client = Client()
-    client.force_login(User.objects.create_user("operator@example.org", is_staff=True))
-    return client
-
-
-@pytest.fixture
-def payer(kestrel: Home) -> Client:
-    client = Client()
-    client.force_login(kestrel.member(Role.BILLING))
-    return client
-
-
-def words(answer: Any, status: int = 200) -> str:
-    assert answer.status_code == status, answer.content
-    return " ".join(unescape(strip_tags(answer.content.decode().replace("<", " <"))).split())
 
 
 def october(kestrel: Home, cents: int = 200) -> Invoice:

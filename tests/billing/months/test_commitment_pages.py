@@ -12,13 +12,14 @@ from billing.services import commitments, coverage
 from broker.models import Offering
 from ports import clock
 from tenants.domain.roles import Role
-from tenants.models import AuditEvent, User
+from tenants.models import AuditEvent
 from tenants.services.walls import as_staff, as_tenant
 from tests.billing.histories import EURO, HOUR, OPERATOR, at, ran, runs, sold
 from tests.billing.months.terms import CLOSES, NOW, START, closed, drafted
-from tests.billing.months.test_pages import put, words
+from tests.billing.months.test_pages import put
+from tests.billing.pages import words
 from tests.tenants.people import Api
-from tests.world import Home, home
+from tests.world import Home
 
 pytestmark = pytest.mark.django_db
 DAY = 24 * HOUR
@@ -28,26 +29,6 @@ DAY = 24 * HOUR
 def _now() -> Iterator[None]:
     with clock.standing_at(NOW):
         yield
-
-
-@pytest.fixture
-def kestrel() -> Home:
-    return home("Kestrel")
-
-
-@pytest.fixture
-def operator(settings: Any) -> Client:
-    settings.OPERATORS_NEED_MFA = False
-    client = Client()
-    client.force_login(User.objects.create_user("operator@example.org", is_staff=True))
-    return client
-
-
-@pytest.fixture
-def payer(kestrel: Home) -> Client:
-    client = Client()
-    client.force_login(kestrel.member(Role.BILLING))
-    return client
 
 
 def agreed(kestrel: Home, offering: Offering, *, units: int = 2, **more: Any) -> Commitment:

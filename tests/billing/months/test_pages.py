@@ -3,12 +3,10 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
-from html import unescape
 from typing import Any
 
 import pytest
 from django.test import Client
-from django.utils.html import strip_tags
 
 from billing.api.invoices import _rule
 from billing.models import Campaign, Discount, Invoice, Minimum
@@ -20,13 +18,14 @@ from billing.services.explain import Corrected, explain
 from billing.services.exports import sheets
 from ports import clock
 from tenants.domain.roles import Role
-from tenants.models import AuditEvent, User
+from tenants.models import AuditEvent
 from tenants.services.refusals import Invalid
 from tenants.services.walls import as_staff, as_tenant
 from tests.billing.histories import EURO, HOUR, OPERATOR, ran, sold
 from tests.billing.months.terms import NOW, START, closed, drafted, given
+from tests.billing.pages import words
 from tests.tenants.people import Api
-from tests.world import Home, home
+from tests.world import Home
 
 pytestmark = pytest.mark.django_db
 
@@ -35,31 +34,6 @@ pytestmark = pytest.mark.django_db
 def _now() -> Iterator[None]:
     with clock.standing_at(NOW):
         yield
-
-
-@pytest.fixture
-def kestrel() -> Home:
-    return home("Kestrel")
-
-
-@pytest.fixture
-def operator(settings: Any) -> Client:
-    settings.OPERATORS_NEED_MFA = False
-    client = Client()
-    client.force_login(User.objects.create_user("operator@example.org", is_staff=True))
-    return client
-
-
-@pytest.fixture
-def payer(kestrel: Home) -> Client:
-    client = Client()
-    client.force_login(kestrel.member(Role.BILLING))
-    return client
-
-
-def words(answer: Any, status: int = 200) -> str:
-    assert answer.status_code == status, answer.content
-    return " ".join(unescape(strip_tags(answer.content.decode().replace("<", " <"))).split())
 
 
 def put(client: Client, path: str, body: dict[str, Any], status: int = 200) -> Any:

@@ -1,7 +1,6 @@
 """Publishing prices in tiers: on the page and over the API, read exactly or refused, and tried on last month's use."""
 
 from datetime import timedelta
-from typing import Any
 
 import pytest
 from django.test import Client
@@ -10,7 +9,6 @@ from billing.models import PriceVersion
 from billing.services import prices, rating, tiers
 from billing.services.tiers import Said
 from ports import clock
-from tenants.models import User
 from tenants.services.refusals import Invalid
 from tests.billing.histories import EURO, HOUR, at, customer, ran, sold
 from tests.billing.months.terms import NOW, tiered
@@ -19,14 +17,6 @@ from tests.world import home
 
 pytestmark = pytest.mark.django_db
 SOON = NOW + timedelta(days=1)
-
-
-@pytest.fixture
-def operator(settings: Any) -> Client:
-    settings.OPERATORS_NEED_MFA = False
-    client = Client()
-    client.force_login(User.objects.create_user("operator@example.org", is_staff=True))
-    return client
 
 
 def test_tiers_are_read_exactly_and_told_as_they_were_said() -> None:

@@ -10,12 +10,11 @@ from billing.models import Invoice
 from billing.services import closing, rating
 from ports import clock
 from tenants.domain.roles import Role
-from tenants.models import User
 from tests.billing.credits.notes import credit
 from tests.billing.histories import HOUR, at, ran, sold
 from tests.billing.payments.bills import NOW
 from tests.tenants.people import Api
-from tests.world import Home, home
+from tests.world import Home
 
 pytestmark = pytest.mark.django_db
 
@@ -27,32 +26,12 @@ def _now() -> Iterator[None]:
 
 
 @pytest.fixture
-def kestrel() -> Home:
-    return home("Kestrel")
-
-
-@pytest.fixture
 def october(kestrel: Home) -> Invoice:
     ran(kestrel.project, sold(2 * 10**9), at("2026-10-05 00:00:00"), HOUR)
     rating.rate(now=NOW)
     found = closing.close_period(kestrel.tenant, "2026-10", now=NOW)
     assert found is not None
     return found
-
-
-@pytest.fixture
-def payer(kestrel: Home) -> Client:
-    client = Client()
-    client.force_login(kestrel.member(Role.BILLING))
-    return client
-
-
-@pytest.fixture
-def operator(settings: Any) -> Client:
-    settings.OPERATORS_NEED_MFA = False
-    client = Client()
-    client.force_login(User.objects.create_user("operator@example.org", is_staff=True))
-    return client
 
 
 def pdf(answer: Any, name: str) -> bytes:

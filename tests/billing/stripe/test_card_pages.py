@@ -88,11 +88,6 @@ def test_another_tenants_form_is_not_shown(desk: Desk, fake: FakeStripe) -> None
 NOW = at("2026-11-01 00:05:00")
 
 
-@pytest.fixture
-def kestrel() -> Home:
-    return home("Kestrel")
-
-
 def api(owner: Home, role: Role = Role.BILLING) -> Api:
     return Api(owner.token(role, now=NOW))
 

@@ -3,25 +3,24 @@
 import json
 from collections.abc import Iterator
 from datetime import date
-from html import unescape
 from typing import Any
 
 import pytest
 from django.test import Client
-from django.utils.html import strip_tags
 
 from billing.models import BillingDetails, Invoice, TaxRate
 from billing.services import drafts, rating
 from billing.services.tax import standings
 from ports import clock
 from tenants.domain.roles import Role
-from tenants.models import AuditEvent, User
+from tenants.models import AuditEvent
 from tenants.services.walls import as_staff, as_tenant
 from tests.billing.histories import sold
+from tests.billing.pages import words
 from tests.billing.payments.bills import NOW
 from tests.billing.tax.papers import ATELIER, LUMEN, SWISS, closed, taxed, told, used
 from tests.tenants.people import Api
-from tests.world import Home, home
+from tests.world import Home
 
 pytestmark = pytest.mark.django_db
 FORM = {
@@ -40,32 +39,14 @@ def _now() -> Iterator[None]:
 
 
 @pytest.fixture
-def kestrel() -> Home:
-    return home("Kestrel")
-
-
-@pytest.fixture
 def payer(kestrel: Home) -> Client:
     return visitor(kestrel, Role.BILLING)
-
-
-@pytest.fixture
-def operator(settings: Any) -> Client:
-    settings.OPERATORS_NEED_MFA = False
-    client = Client()
-    client.force_login(User.objects.create_user("operator@example.org", is_staff=True))
-    return client
 
 
 def visitor(kestrel: Home, role: Role) -> Client:
     client = Client()
     client.force_login(kestrel.member(role))
     return client
-
-
-def words(answer: Any, status: int = 200) -> str:
-    assert answer.status_code == status, answer.content
-    return " ".join(unescape(strip_tags(answer.content.decode().replace("<", " <"))).split())
 
 
 def october(kestrel: Home) -> Invoice:

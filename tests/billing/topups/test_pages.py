@@ -1,11 +1,7 @@
 """Topping up on the wallet's page and over the API."""
 
-from html import unescape
-from typing import Any
-
 import pytest
 from django.test import Client
-from django.utils.html import strip_tags
 
 from billing.gateways.simulated import Ill
 from billing.services.topups import by_itself
@@ -13,16 +9,12 @@ from ports import clock, payments
 from tenants.domain.roles import Role
 from tenants.models import AuditEvent
 from tenants.services.walls import as_tenant
+from tests.billing.pages import words
 from tests.billing.topups.tills import balance, collect, every, ill
 from tests.tenants.people import Api
 from tests.world import NOW, Home
 
 pytestmark = pytest.mark.django_db
-
-
-def words(answer: Any, status: int = 200) -> str:
-    assert answer.status_code == status, answer.content
-    return " ".join(unescape(strip_tags(answer.content.decode().replace("<", " <"))).split())
 
 
 def visitor(kestrel: Home, role: Role = Role.OWNER) -> Client:

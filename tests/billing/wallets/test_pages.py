@@ -1,18 +1,15 @@
 """How a tenant pays and stands, on its own pages, on the operators' and over the API."""
 
-from html import unescape
-from typing import Any
-
 import pytest
 from django.test import Client
-from django.utils.html import strip_tags
 
 from billing.models import TenantTerms
 from billing.portal.standing import lasts, runway
 from ports import clock
 from tenants.domain.roles import Role
-from tenants.models import AuditEvent, User
+from tenants.models import AuditEvent
 from tenants.services.walls import as_tenant
+from tests.billing.pages import words
 from tests.billing.wallets.pockets import WHY, credit, prepaid, set_terms
 from tests.tenants.people import Api
 from tests.world import NOW, Home, alive, offering
@@ -20,22 +17,9 @@ from tests.world import NOW, Home, alive, offering
 pytestmark = pytest.mark.django_db
 
 
-def words(answer: Any, status: int = 200) -> str:
-    assert answer.status_code == status, answer.content
-    return " ".join(unescape(strip_tags(answer.content.decode().replace("<", " <"))).split())
-
-
 def visitor(kestrel: Home, role: Role = Role.BILLING) -> Client:
     client = Client()
     client.force_login(kestrel.member(role))
-    return client
-
-
-@pytest.fixture
-def operator(settings: Any) -> Client:
-    settings.OPERATORS_NEED_MFA = False
-    client = Client()
-    client.force_login(User.objects.create_user("operator@example.org", is_staff=True))
     return client
 
 
