@@ -5,15 +5,13 @@ Operators agree on them with a tenant and end them; they are never edited. What 
 
 from datetime import datetime
 
-from django.db import IntegrityError, transaction
+from django.db import transaction
 from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
 
 from billing.domain.money import fixed_point
 from billing.models import Commitment
-from billing.services import drafts, periods, prices
-from billing.services.funds.budgets import alone
+from billing.services import agreeing, drafts, prices
 from billing.services.prices import whole_second
-from billing.services.wallets import money
 from broker.domain.states import PriceClass
 from broker.models import Offering, OfferingState
 from tenants.models import Tenant
@@ -49,7 +47,6 @@ def agree(
 
     Both are rounded up to whole seconds, and it begins now or later: what was used had a price.
     """
-    since, until = whole_second(since), whole_second(until) if until else None
     prices.check(tenant.currency, nano_per_hour)
     if nano_per_hour == 0:
         raise Invalid("price", "A commitment costs something.", fix="Give an amount such as 1.50.")
@@ -58,38 +55,27 @@ def agree(
             "units", f"A commitment is of 1 to {MOST_UNITS:,} units.", fix="Give a number between them."
         )
     _check_sold(offering)
-    if since < now:
-        raise Invalid("since", "A commitment begins now or later.", fix="Choose a later moment.")
-    if until and until <= since:
-        raise Invalid("until", "It ends after it begins.", fix="Choose a later end, or none.")
-    with as_tenant(tenant.pk):
-        alone(tenant.pk)  # as whoever changes how it pays
-        if money.is_prepaid(tenant.pk):
-            raise CommitmentPrepaid(
-                "What is committed to and not used is owed when a month ends, and whoever pays beforehand owes nothing"
-                " then.",
-                fix="Let it pay by invoice first.",
-            )
-        periods.ensure(tenant, since=now, until=now)
-        try:
-            with transaction.atomic():
-                agreed = Commitment.objects.create(
-                    tenant=tenant,
-                    offering=offering,
-                    units=units,
-                    nano_per_hour=nano_per_hour,
-                    currency=tenant.currency,
-                    valid=DateTimeTZRange(since, until),
-                    agreed_by=actor.label,
-                    agreed_at=now,
-                )
-        except IntegrityError as taken:
-            raise CommitmentOverlaps(
-                f"One commitment to {offering.label} holds at a time, and another holds in that time.",
-                fix="End that one first, or begin where it ends.",
-            ) from taken
+    since, until = agreeing.span("commitment", since, until, now=now)
+    prepaid = CommitmentPrepaid(
+        "What is committed to and not used is owed when a month ends, and whoever pays beforehand owes nothing then.",
+        fix="Let it pay by invoice first.",
+    )
+    overlaps = CommitmentOverlaps(
+        f"One commitment to {offering.label} holds at a time, and another holds in that time.",
+        fix="End that one first, or begin where it ends.",
+    )
+    with agreeing.agreeing(tenant, prepaid=prepaid, overlaps=overlaps, now=now):
+        agreed = Commitment.objects.create(
+            tenant=tenant,
+            offering=offering,
+            units=units,
+            nano_per_hour=nano_per_hour,
+            currency=tenant.currency,
+            valid=DateTimeTZRange(since, until),
+            agreed_by=actor.label,
+            agreed_at=now,
+        )
         _record("commitment.agree", agreed, actor, now)
-        drafts.refresh(tenant, now=now)
     return agreed
 
 

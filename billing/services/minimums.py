@@ -2,15 +2,13 @@
 
 from datetime import datetime
 
-from django.db import IntegrityError, transaction
+from django.db import transaction
 from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
 
 from billing.domain.money import HIGHEST, Money
 from billing.models import Minimum
-from billing.services import drafts, periods
-from billing.services.funds.budgets import alone
+from billing.services import agreeing, drafts
 from billing.services.prices import whole_second
-from billing.services.wallets import money
 from tenants.models import Tenant
 from tenants.services import audit
 from tenants.services.actors import Actor
@@ -35,36 +33,25 @@ def agree(
     Both are rounded up to whole seconds, and it begins now or later. Of the months that it begins and ends in, the
     part counts that it holds in them, by the second.
     """
-    since, until = whole_second(since), whole_second(until) if until else None
     if not 0 < minor <= HIGHEST:
         raise Invalid("amount", "A minimum is more than nothing.", fix="Give an amount such as 500.00.")
-    if since < now:
-        raise Invalid("since", "A minimum begins now or later.", fix="Choose a later moment.")
-    if until and until <= since:
-        raise Invalid("until", "It ends after it begins.", fix="Choose a later end, or none.")
-    with as_tenant(tenant.pk):
-        alone(tenant.pk)  # as whoever changes how it pays
-        if money.is_prepaid(tenant.pk):
-            raise MinimumPrepaid(
-                "Whoever pays beforehand owes nothing when a month ends.", fix="Let it pay by invoice first."
-            )
-        periods.ensure(tenant, since=now, until=now)
-        try:
-            with transaction.atomic():
-                agreed = Minimum.objects.create(
-                    tenant=tenant,
-                    minor=minor,
-                    currency=tenant.currency,
-                    valid=DateTimeTZRange(since, until),
-                    agreed_by=actor.label,
-                    agreed_at=now,
-                )
-        except IntegrityError as taken:
-            raise MinimumOverlaps(
-                "One minimum holds at a time, and another holds in that time.", fix="End that one first."
-            ) from taken
+    since, until = agreeing.span("minimum", since, until, now=now)
+    prepaid = MinimumPrepaid(
+        "Whoever pays beforehand owes nothing when a month ends.", fix="Let it pay by invoice first."
+    )
+    overlaps = MinimumOverlaps(
+        "One minimum holds at a time, and another holds in that time.", fix="End that one first."
+    )
+    with agreeing.agreeing(tenant, prepaid=prepaid, overlaps=overlaps, now=now):
+        agreed = Minimum.objects.create(
+            tenant=tenant,
+            minor=minor,
+            currency=tenant.currency,
+            valid=DateTimeTZRange(since, until),
+            agreed_by=actor.label,
+            agreed_at=now,
+        )
         _record("minimum.agree", agreed, actor, now)
-        drafts.refresh(tenant, now=now)
     return agreed
 
 
