@@ -70,6 +70,7 @@ def _shown(request: OpsRequest, refusal: Refused | None) -> dict[str, Any]:
         "classes": [each.value for each in PriceClass],
         **{form: request.POST if what == mine else {} for form, mine in FORMS.items()},
         "what": what,
+        "opened": {mine: what == mine for mine in FORMS.values()},
         "refusal": refusal,
         "now": request.now,
         "calls": [
