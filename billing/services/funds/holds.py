@@ -194,7 +194,9 @@ def months_of(projects: Sequence[str], wanted: Iterable[int]) -> None:
 def _locked(hold: Held, project: Project, wanted: Iterable[int]) -> list[_Month]:
     """Return the months that are wanted or held of every budget on the path, locked at once from the root on."""
     asked = {"hold": hold.id, "tenant": hold.tenant_id, "path": project.path, "months": list(wanted)}
-    return [_Month(*row) for row in database.rows(statement("budget_lock"), asked)]
+    months = map(_Month._make, database.rows(statement("budget_lock"), asked))
+    # Integers, for a Decimal is rounded towards nought where it is divided.
+    return [each._replace(taken_num=int(each.taken_num), held_num=int(each.held_num)) for each in months]
 
 
 def _beyond(month: _Month, num: int) -> bool:

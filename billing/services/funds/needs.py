@@ -36,12 +36,12 @@ NO_USE = Use()
 
 
 def uses(leases: Iterable[str]) -> dict[str, Use]:
-    """Return what leases used; one query, so that no more is charged than was used."""
+    """Return what leases used; one query, so that no more is charged than was used. Its rows come in any order."""
     found: dict[str, Use] = {}
     for lease, seconds, month, num in database.rows(statement("lease_uses"), {"leases": list(leases)}):
         one = found.get(lease, NO_USE)
         if month is None:
-            found[lease] = Use(seconds)
+            found[lease] = Use(seconds, one.charged, one.by_month)
         else:
             found[lease] = Use(one.used, one.charged + seconds, {**one.by_month, month: int(num)})
     return found

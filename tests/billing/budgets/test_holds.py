@@ -2,12 +2,13 @@
 
 from datetime import timedelta
 from typing import Any
+from unittest import mock
 
 import pytest
 
 from billing.models import HoldPart
 from billing.services import quotes
-from billing.services.funds import budgets, settling
+from billing.services.funds import budgets, needs, settling
 from billing.services.funds.holds import BudgetExceeded
 from billing.services.funds.needs import Outlook, Use, uses
 from broker.domain.states import EndReason, LeaseState
@@ -44,6 +45,27 @@ def test_a_lease_beyond_its_budget_holds_nothing(kestrel: Home) -> None:
         assert stands(purse, life) == (0, 400, 100)
     with as_tenant(kestrel.tenant.pk):
         assert Lease.objects.count() == HoldPart.objects.count() == 1
+
+
+def test_what_a_refusal_says_is_asked_for_is_rounded_up(kestrel: Home) -> None:
+    with alive() as life:
+        budget(kestrel, 50, life)
+        with pytest.raises(BudgetExceeded, match=r"could come to €1\.01 of that month"):
+            life.ask(kestrel, offering(), max_duration_s=HOUR + 1)
+
+
+def test_what_leases_used_is_told_in_whatever_order_postgresql_answers(kestrel: Home) -> None:
+    with alive() as life:
+        lease = life.lease(kestrel, offering())
+        life.run(60)
+        life.release(lease)
+        meter(life)
+        with as_tenant(kestrel.tenant.pk):
+            told = uses([lease.pk])[lease.pk]
+            real = needs.database.rows
+            with mock.patch.object(needs.database, "rows", lambda *asked: real(*asked)[::-1]):
+                assert uses([lease.pk]) == {lease.pk: told}
+        assert told.used == told.charged > 0
 
 
 def test_every_budget_from_the_project_up_to_the_root_must_have_room(kestrel: Home) -> None:
