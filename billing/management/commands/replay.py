@@ -80,6 +80,8 @@ class Command(BaseCommand):
             found["beside"] = beside.columns(earlier, found)
         self._write(found, options["out"])
         self._say(found, took)
+        if found["not_final"]:
+            raise CommandError("Months did not close: " + " ".join(found["not_final"]))
 
     def _fleet(self, text: str) -> tuple[int, str]:
         cards, _, model = text.partition("x")
@@ -115,12 +117,16 @@ class Command(BaseCommand):
             "unexplained_gpu_seconds",
             "charged_minus_active_seconds",
             "lines_minus_charges",
+            "misrounded_lines",
+            "wrong_invoice_totals",
             "engine",
             "sold_percent_while_waiting",
             "sold_percent_until_last_request",
             "digest",
         ):
             self.stdout.write(f"{name:30} {found[name]}")
+        for name in ("invoices", "net_minor", "minor"):
+            self.stdout.write(f"{f'invoiced: {name}':30} {sum(row[name] for row in found['months'])}")
         for kind, seconds in found["conservation"].items():
             self.stdout.write(f"  {kind:28} {seconds} GPU-seconds")
         if "beside" in found:

@@ -67,9 +67,13 @@ SELECT t.name, o.label, sum(l.unit_seconds)::bigint, sum(l.minor)::bigint
  WHERE i.status = 'finalized' GROUP BY 1, 2 ORDER BY 1, 2
 """
 MONTHS = """
-SELECT p.label, count(DISTINCT i.id), coalesce(sum(i.total), 0)::bigint
+SELECT p.label, count(*), sum(i.total - i.tax)::bigint, sum(i.total)::bigint
   FROM billing_invoice i JOIN billing_billingperiod p ON p.id = i.period_id
  WHERE i.status = 'finalized' GROUP BY 1 ORDER BY 1
+"""
+NOT_FINAL = """
+SELECT DISTINCT coalesce(nullif(p.held_up, ''), p.label || ' was not closed')
+  FROM billing_invoice i JOIN billing_billingperiod p ON p.id = i.period_id WHERE i.status = 'draft' ORDER BY 1
 """
 # Cards in use at the end of every day of the span, for the chart.
 DAILY = """
@@ -149,8 +153,14 @@ def revenue() -> list[dict[str, Any]]:
 
 
 def months() -> list[dict[str, Any]]:
-    """Return the closed months: how many invoices, and their sum in minor units."""
-    return [dict(zip(("month", "invoices", "minor"), row, strict=True)) for row in _rows(MONTHS)]
+    """Return the closed months: how many invoices, and their sum without tax and with it, in minor units."""
+    names = ("month", "invoices", "net_minor", "minor")
+    return [dict(zip(names, row, strict=True)) for row in _rows(MONTHS)]
+
+
+def not_final() -> list[str]:
+    """Return why months could not close; nothing for a replay that came to its end."""
+    return [why for (why,) in _rows(NOT_FINAL)]
 
 
 def daily_use(first: Any, last: Any) -> list[tuple[str, int]]:

@@ -15,6 +15,7 @@ LEFT, RIGHT, TOP, BOTTOM = 40, 1000, 10, 195
 
 def render(report: dict[str, Any]) -> str:
     """Return the page for a report as `billing.services.replay.report` makes it."""
+    currency = report["currency"]
     tokens = (Path(settings.BASE_DIR) / "static" / "css" / "tokens.css").read_text()
     return render_to_string(
         "replay/report.html",
@@ -29,11 +30,12 @@ def render(report: dict[str, Any]) -> str:
             "tokens": "\n".join(line for line in tokens.splitlines() if not line.startswith("@font-face")),
             "parts": _parts(report["conservation"], report["total_gpu_seconds"]),
             "clean": report["unexplained_gpu_seconds"] == 0,
-            "revenue": [{**row, **_in_words(row, report["currency"])} for row in report["revenue"]],
+            "revenue": [{**row, **_in_words(row, currency)} for row in report["revenue"]],
             "months": [
-                {**row, "shown": _money(row["minor"], report["currency"])} for row in report["months"]
+                {**row, "shown": _money(row["minor"], currency), "net": _money(row["net_minor"], currency)}
+                for row in report["months"]
             ],
-            "revenue_shown": _money(sum(row["minor"] for row in report["revenue"]), report["currency"]),
+            "revenue_shown": _money(sum(row["minor"] for row in report["revenue"]), currency),
             "invoices": sum(row["invoices"] for row in report["months"]),
         },
     )

@@ -41,6 +41,7 @@ def assemble(run: Run, *, trace: str, model: str, engine: str, last: datetime) -
         **kept.as_report(),
         "revenue": figures.revenue(),
         "months": figures.months(),
+        "not_final": figures.not_final(),
         "daily_slices": figures.daily_use(BEGIN, last),
         "digest": figures.digest(),
     }

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from django.db import transaction
 
 from billing.services import prices
+from billing.services.showcase import papers
 from billing.services.showcase.prices import CENT, CENTS
 from broker.domain.states import PriceClass
 from broker.models import Gpu, Lease, Offering, OfferingState
@@ -54,6 +55,7 @@ def build(*, model: str, cards: int, tenant_count: int) -> World:
         if Lease.objects.exists() or Gpu.objects.exists():
             raise NotEmpty("This database already holds cards or leases; `make replay` makes an empty one.")
     catalogue.load_gpu_models()
+    papers.publish(now=BEGIN)  # who supplies here may owe tax on it
     nodes, rest = divmod(cards, CARDS_PER_NODE)
     racks = [Rack("replay", "trace", model, nodes)] if nodes else []
     if rest:

@@ -21,6 +21,7 @@ from broker.services.catalogue import specs
 from ports import clock
 from ports.clock import DatabaseClock
 from tenants.services.walls import as_staff, as_sweep
+from tests.billing.tax.papers import LUMEN, SWISS
 
 HEAD = "created,scheduled,deleted,num_gpu,gpu_milli\n"
 MONTH = 31 * 86_400
@@ -132,6 +133,23 @@ def test_months_are_closed_as_time_passes_and_hold_all_the_revenue(tmp_path: Pat
     assert {row["month"] for row in report["months"]} == {"2026-01", "2026-02"}
     assert sum(row["minor"] for row in report["months"]) == sum(row["minor"] for row in report["revenue"])
     assert "Every GPU-second of the fleet" in (tmp_path / "out" / "replay.html").read_text()
+
+
+def test_months_of_a_supplier_who_owes_tax_close_with_it(tmp_path: Path, settings: Any) -> None:
+    settings.SUPPLIER = LUMEN.as_dict()
+    report = replay(tmp_path, fleet="3xH100-80GB", tenants=2)
+    net, gross = (sum(row[name] for row in report["months"]) for name in ("net_minor", "minor"))
+    assert (report["not_final"], net) == ([], sum(row["minor"] for row in report["revenue"]))
+    assert abs(100 * gross - 119 * net) <= 100 * sum(row["invoices"] for row in report["months"])
+    assert report["wrong_invoice_totals"] == 0
+
+
+def test_a_replay_whose_months_did_not_close_fails_and_says_why(tmp_path: Path, settings: Any) -> None:
+    settings.SUPPLIER = SWISS.as_dict()
+    with pytest.raises(CommandError, match="No standard rate of tax is known for the last day of 2026-01"):
+        replay(tmp_path, fleet="3xH100-80GB", tenants=1)
+    report = json.loads((tmp_path / "out" / "replay.json").read_text())
+    assert report["months"] == []
 
 
 def test_the_books_of_a_replay_balance_and_hold_all_the_revenue(tmp_path: Path) -> None:
