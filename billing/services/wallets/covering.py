@@ -80,12 +80,13 @@ def _set(
 ) -> None:
     """Let a lease have just so much. `wanted` is by the month of use, with what of that is charged already.
 
-    What was used is looked at once more behind the wallet's lock: an invoice that became final meanwhile has it.
+    What was used is looked at once more behind the wallet's lock: an invoice that became final meanwhile has it. So is
+    its tax: whoever comes to owe more of it sets that aside for the parts that are there, behind the same lock.
     """
     lease, hold = look.lease, look.hold
     tenant = lease.project.tenant
-    rate_bp = rate_of(tenant, standings.standing(tenant), on=now)
     wallet = money.locked(tenant)
+    rate_bp = rate_of(tenant, standings.standing(tenant), on=now)
     months, spent, lines, held = _unbilled(lease, hold)
     ahead: Parts = {}
     for month, num in wanted.items():

@@ -1,11 +1,14 @@
 """Who pays beforehand and owes more tax from now on has it set aside, or is told what is missing."""
 
 from typing import Any
+from unittest import mock
 
 import pytest
 
-from billing.models import BillingDetails, Grant, Invoice
+from billing.models import BillingDetails, Grant, Invoice, Wallet
 from billing.services import closing
+from billing.services.wallets import money
+from tenants.models import Tenant
 from tenants.services.refusals import Invalid
 from tenants.services.walls import as_tenant
 from tests.billing.budgets.purses import meter
@@ -84,3 +87,22 @@ def test_who_owes_less_or_the_same_or_pays_by_invoice_is_not_asked(kestrel: Home
         set_terms(kestrel, payment="invoice", now=life.now)
         told(kestrel.tenant, PERSON)
         assert said(kestrel) == ""
+
+
+def test_who_waits_for_the_wallet_while_more_tax_comes_to_be_owed_sets_that_aside_as_well(
+    kestrel: Home,
+) -> None:
+    real = money.locked
+
+    def waits(tenant: Tenant) -> Wallet:
+        with mock.patch.object(money, "locked", real):
+            told(kestrel.tenant, PERSON)
+        return real(tenant)
+
+    with alive() as life:
+        told(kestrel.tenant, ATELIER)
+        prepaid(kestrel)
+        credit(kestrel, 400)
+        with mock.patch.object(money, "locked", waits):
+            life.ask(kestrel, offering(), max_duration_s=HOUR)
+        assert taken(kestrel) == 100 + 20 + 2
