@@ -118,7 +118,8 @@ class InvoiceLine(TenantOwned):
     """
 
     id = models.BigAutoField(primary_key=True)
-    invoice = models.ForeignKey(Invoice, on_delete=models.CASCADE, related_name="lines")
+    # Without an index: each of the keys below begins with it.
+    invoice = models.ForeignKey(Invoice, on_delete=models.CASCADE, related_name="lines", db_index=False)
     n = models.PositiveIntegerField()
     project_id = models.CharField(max_length=ID_LENGTH)
     offering_id = models.CharField(max_length=ID_LENGTH)

@@ -70,7 +70,8 @@ class InvoiceTax(TenantOwned):
     """The tax on all that an invoice charges of one category; its lines' parts add up to it."""
 
     id = models.BigAutoField(primary_key=True)
-    invoice = models.ForeignKey(Invoice, on_delete=models.CASCADE, related_name="taxes")
+    # Without an index: the key below begins with it.
+    invoice = models.ForeignKey(Invoice, on_delete=models.CASCADE, related_name="taxes", db_index=False)
     category = models.CharField(max_length=10, choices=TaxCategory)
     rate = models.ForeignKey(TaxRate, on_delete=models.PROTECT, null=True, related_name="+")
     rate_bp = models.PositiveIntegerField(null=True)  # null: owed, and nobody has said how much; a draft only

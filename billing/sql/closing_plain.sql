@@ -1,5 +1,6 @@
 -- Whose month is plain: no earlier one is open, it is paid by invoice and by nothing that is there already, it carries
--- nothing beside its seconds, and nothing of it runs any more.
+-- nothing beside its seconds, and nothing of it runs any more. OFFSET 0 has a question asked month by month: answered for
+-- all tenants at once, each set would look at all charges and accounts that there are.
 SELECT p.tenant_id
   FROM billing_billingperiod p
  WHERE p.tenant_id = ANY(%(tenants)s) AND p.label = %(label)s
@@ -7,15 +8,20 @@ SELECT p.tenant_id
                     WHERE e.tenant_id = p.tenant_id AND e.status = 'open' AND e.span << p.span)
    AND NOT EXISTS (SELECT FROM billing_tenantterms t WHERE t.tenant_id = p.tenant_id AND t.payment = 'prepaid')
    AND NOT EXISTS (SELECT FROM billing_walletpart w WHERE w.period_id = p.id)
-   AND NOT EXISTS (SELECT FROM billing_accountbalance b JOIN billing_ledgeraccount a ON a.id = b.account_id
-                    WHERE b.tenant_id = p.tenant_id AND a.type IN ('wallet_paid', 'wallet_promo') AND b.minor > 0)
+   AND NOT EXISTS (SELECT FROM billing_ledgeraccount a JOIN billing_accountbalance b ON b.account_id = a.id
+                    WHERE a.tenant_id = p.tenant_id AND a.type IN ('wallet_paid', 'wallet_promo') AND b.minor > 0 OFFSET 0)
    AND NOT EXISTS (SELECT FROM billing_discount d WHERE d.tenant_id = p.tenant_id)
    AND NOT EXISTS (SELECT FROM billing_minimum m WHERE m.tenant_id = p.tenant_id)
    AND NOT EXISTS (SELECT FROM billing_commitment c WHERE c.tenant_id = p.tenant_id)
-   AND NOT EXISTS (SELECT FROM billing_priceversion v
-                     JOIN billing_ratedcharge c ON c.price_version_id = v.id
-                     JOIN billing_billingperiod o ON o.id = c.billed_period_id AND o.status = 'open'
-                    WHERE v.model <> 'flat' AND o.tenant_id = p.tenant_id)
+   AND (NOT EXISTS (SELECT FROM billing_priceversion WHERE model <> 'flat')
+     OR NOT EXISTS (SELECT FROM billing_billingperiod o
+                     CROSS JOIN LATERAL (
+                       SELECT price_version_id FROM billing_ratedcharge WHERE period_id = o.id AND billed_period_id = o.id
+                        UNION ALL
+                       SELECT price_version_id FROM billing_ratedcharge
+                        WHERE billed_period_id = o.id AND billed_period_id <> period_id) c
+                      JOIN billing_priceversion v ON v.id = c.price_version_id AND v.model <> 'flat'
+                     WHERE o.tenant_id = p.tenant_id AND o.status = 'open' OFFSET 0))
    AND NOT EXISTS (SELECT FROM broker_lease l
                     WHERE l.tenant_id = p.tenant_id AND l.state = 'active' AND l.at < upper(p.span))
    AND NOT EXISTS (SELECT FROM broker_volume v

@@ -19,6 +19,12 @@ INSERT INTO tenants_auditevent (id, tenant_id, at, actor_kind, actor_id, actor_l
                                 subject_id, subject_label, detail, request_id)
 VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
 """
+ADD_EACH = """
+INSERT INTO tenants_auditevent (id, tenant_id, at, actor_kind, actor_id, actor_label, action,
+                                subject_id, subject_label, detail, request_id)
+SELECT e.id, e.tenant_id, %s, %s, %s, %s, %s, e.subject_id, e.subject_label, e.detail, %s
+  FROM jsonb_to_recordset(%s) AS e (id text, tenant_id text, subject_id text, subject_label text, detail jsonb)
+"""
 LONGEST_LABEL = 254
 
 
@@ -52,16 +58,19 @@ class Subject:
 
 def record_each(action: str, subjects: Iterable[Subject], *, actor: Actor, now: datetime) -> None:
     """Write that the same was done to each of these."""
+    told = [
+        {
+            "id": audit_id(),
+            "tenant_id": each.tenant_id,
+            "subject_id": each.id,
+            "subject_label": each.label[:LONGEST_LABEL],
+            "detail": dict(each.detail),
+        }
+        for each in subjects
+    ]
     who = (actor.kind, actor.id, actor.label)
     with connection.cursor() as cursor:
-        cursor.executemany(
-            ADD,
-            [
-                (audit_id(), each.tenant_id, now, *who, action, each.id, each.label[:LONGEST_LABEL],
-                 Jsonb(each.detail), actor.request_id)
-                for each in subjects
-            ],
-        )  # fmt: skip
+        cursor.execute(ADD_EACH, (now, *who, action, actor.request_id, Jsonb(told)))
 
 
 def noted(action: str, *, actor: Actor, since: datetime) -> bool:

@@ -19,12 +19,16 @@ from tenants.models import AuditEvent
 from tenants.services.walls import as_shard, as_staff, as_tenant
 from tests.billing import stories
 from tests.billing.histories import EURO, HOUR, at, customer, invoices, months, ran, runs, sold
+from tests.billing.months.terms import tiered
 from tests.billing.services.test_rating import undone
 from tests.billing.stories import month_start
 from tests.billing.tax.papers import taxed
 
 pytestmark = pytest.mark.django_db
 NOW = at("2026-12-01 12:00:00")
+CHARGES_READ = (
+    "SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_xact_user_tables WHERE relname = 'billing_ratedcharge'"
+)
 ALL = 10**9  # so many one by one
 NO_INDEX = "SET LOCAL enable_indexscan = off; SET LOCAL enable_indexonlyscan = off; SET LOCAL enable_bitmapscan = off"
 READ = """
@@ -154,6 +158,24 @@ def test_a_set_looks_at_as_much_however_many_were_closed_before() -> None:
     with patch.object(closing_in_sets, "SHARD", 2), read() as sets:
         assert closing_in_sets.close(closing._due(NOW)[:8], meter=closing._meter, now=NOW) == 8
     assert sets == [sets[0]] * 4
+
+
+def test_whether_a_month_is_plain_is_asked_without_a_look_at_others_charges() -> None:
+    offering = sold(None)
+    tiered(offering, "graduated", [10 * HOUR], [EURO // 2], valid=(at("2026-10-01 00:00:00"), None))
+    (mine, project), (other, elsewhere) = customer(), customer()
+    ran(project, sold(EURO), at("2026-10-31 21:00:00"), HOUR)
+    for _ in range(3):
+        ran(elsewhere, offering, at("2026-10-31 21:00:00"), HOUR)
+    rating.rate(now=NOW)
+    with as_shard([mine.pk]), connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_seqscan = off")
+        cursor.execute(CHARGES_READ)
+        before = int(cursor.fetchone()[0])
+        assert closing_in_sets._plain([mine.pk], "2026-10") == {mine.pk}
+        cursor.execute(CHARGES_READ)
+        assert int(cursor.fetchone()[0]) - before == 1  # mine
+        assert closing_in_sets._plain([mine.pk, other.pk], "2026-10") == {mine.pk}
 
 
 def test_what_runs_on_is_cut_and_its_month_is_closed_with_the_others() -> None:

@@ -35,6 +35,17 @@ def test_the_taxes_of_a_final_invoice_stay(invoice: Invoice) -> None:
 
 
 @pytest.mark.parametrize("model", [InvoiceTax, InvoiceLine])
+def test_nothing_of_a_final_invoice_becomes_that_of_a_draft(
+    invoice: Invoice, model: type[InvoiceTax]
+) -> None:
+    with as_tenant(invoice.tenant_id):
+        draft = _draft_like(invoice)
+        model.objects.filter(invoice=draft).delete()
+        with pytest.raises(DatabaseError, match=f"{invoice.pk} is final"), transaction.atomic():
+            model.objects.filter(invoice=invoice).update(invoice=draft)
+
+
+@pytest.mark.parametrize("model", [InvoiceTax, InvoiceLine])
 def test_an_invoice_whose_tax_does_not_add_up_never_becomes_final(
     invoice: Invoice, model: type[InvoiceTax]
 ) -> None:
