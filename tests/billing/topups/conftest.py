@@ -1,7 +1,6 @@
 """A gateway that is only simulated collects, and hints go nowhere."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
@@ -14,10 +13,3 @@ def _collected() -> Iterator[None]:
 
     with payments.through(SimulatedGateway()), heard():
         yield
-
-
-@pytest.fixture
-def kestrel() -> Any:
-    from tests.world import home
-
-    return home("Kestrel")

@@ -284,6 +284,8 @@ def test_an_invoice_takes_its_month_off_the_wallet_and_the_money_with_it(kestrel
             assert {part.period.label for part in WalletPart.objects.select_related("period")} == {"2026-12"}
         runs(life, 30)
         assert fresh(lease).state == LeaseState.ACTIVE
+        with as_tenant(kestrel.tenant.pk):  # a look later, too: what is invoiced is not taken once more
+            assert {part.period.label for part in WalletPart.objects.select_related("period")} == {"2026-12"}
 
 
 def test_what_ended_before_its_tenant_paid_beforehand_is_taken_with_what_runs(kestrel: Home) -> None:
