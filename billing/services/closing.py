@@ -133,8 +133,7 @@ def _count(tenant_id: str, label: str, now: datetime) -> None:
         tenant = Tenant.objects.get(pk=tenant_id)
         month = BillingPeriod.objects.get(tenant=tenant, label=label)
         _meter(tenant, month.span.upper, now)
-    with as_tenant(tenant_id):
-        before_closing.settle(tenant, month, now=now)
+    before_closing.settle(tenant, month, now=now)
 
 
 def _check_over(month: BillingPeriod, now: datetime) -> None:

@@ -18,6 +18,7 @@ from broker.models import Lease
 from broker.services.leases import ending
 from tenants.models import Tenant
 from tenants.services.quotas import hold_off_new
+from tenants.services.walls import as_tenant
 
 
 def settle(tenant: Tenant, month: BillingPeriod, *, now: datetime) -> None:
@@ -25,9 +26,11 @@ def settle(tenant: Tenant, month: BillingPeriod, *, now: datetime) -> None:
 
     Everything of the month is charged already. What runs and has no money for the next minutes is ended.
     """
-    charged = RatedCharge.objects.billed_in(month.pk).filter(tenant_id=tenant.pk, meter=SLICE_SECONDS)
-    for lease_id in sorted(set(charged.values_list("lease_id", flat=True))):
-        with transaction.atomic():
+    with as_tenant(tenant.pk):
+        charged = RatedCharge.objects.billed_in(month.pk).filter(tenant_id=tenant.pk, meter=SLICE_SECONDS)
+        leases = sorted(set(charged.values_list("lease_id", flat=True)))
+    for lease_id in leases:
+        with as_tenant(tenant.pk):
             _settle(lease_id, tenant, now)
 
 

@@ -5,15 +5,19 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from threading import Barrier
 from typing import Any
+from unittest import mock
 
 import pytest
-from django.db import connections
+from django.db import connection, connections
 
-from billing.services.funds import settling
+from billing.models import BillingPeriod
+from billing.services import rating
+from billing.services.funds import before_closing, settling
 from billing.services.wallets.covering import PaymentRequired
 from ports import clock, doorbell
+from tenants.services.walls import as_tenant
 from tests.billing.budgets.test_races import ask, extend
-from tests.billing.histories import EURO, LONG_AGO, reprice
+from tests.billing.histories import EURO, LONG_AGO, at, ran, reprice
 from tests.billing.wallets.pockets import available, credit, prepaid, taken
 from tests.database import OwnDatabase
 from tests.world import NOW, Home, fleet, home, offering
@@ -70,3 +74,22 @@ def test_looks_extensions_and_requests_at_once_wait_for_each_other_in_one_order(
     acts += [partial(ask, kestrel, kestrel.project, offering().pk) for _ in range(8)]
     assert at_once(acts) == 4 + 4 + ROOM - 4
     assert taken(kestrel) == ROOM * EACH
+
+
+def test_each_lease_of_a_month_that_closes_is_settled_in_a_transaction_of_its_own(kestrel: Home) -> None:
+    """Or it kept the wallet while it waited for the next lease, which whoever looks at that keeps."""
+    for hour in range(2):
+        ran(kestrel.project, offering(), at(f"2026-10-05 0{hour}:00:00"), 60)
+    rating.rate(now=NOW)
+    with as_tenant(kestrel.tenant.pk):
+        month = BillingPeriod.objects.get(label="2026-10")
+    seen = []
+
+    def settled(lease_id: str, *_: Any) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_current_xact_id()::text")
+            seen.append((lease_id, cursor.fetchone()[0]))
+
+    with mock.patch.object(before_closing, "_settle", settled):
+        before_closing.settle(kestrel.tenant, month, now=NOW)
+    assert [len(set(each)) for each in zip(*seen, strict=True)] == [2, 2]
