@@ -19,6 +19,7 @@ from billing.services import turns
 from billing.services.storage import sale
 from broker.domain.states import PriceClass
 from broker.models import Lease, Offering
+from ports import database
 from tenants.services import audit
 from tenants.services.actors import Actor
 from tenants.services.refusals import Invalid, Refused
@@ -26,6 +27,11 @@ from tenants.services.walls import as_sweep
 
 LIST = "list"
 DECIMALS, LONGEST, DIGITS = 9, 24, 20  # of a price as it is typed: far beyond what any is
+COURSE = """
+SELECT tenant_id IS NOT NULL, lower(valid), upper(valid), nano_per_hour
+  FROM billing_priceversion
+ WHERE offering_id = %s AND currency = %s AND (tenant_id IS NULL OR tenant_id = %s)
+"""
 HIGHEST = 10**15  # a million an hour; beyond it a typing mistake is likelier than a price
 
 
@@ -210,8 +216,9 @@ def at(
 
 def course(offering: str, *, currency: str, tenant: str) -> list[tuple[datetime, int]]:
     """Return what an offering costs a tenant an hour from each moment on, in order: its own before the list's."""
-    rows = PriceVersion.objects.paid_by(tenant).filter(offering=offering, currency=currency)
-    return [(price.since, price.nano_per_hour) for price in in_force(priced(row) for row in rows)]
+    rows = database.rows(COURSE, [offering, currency, tenant])
+    listed, own = ([row[1:] for row in rows if row[0] is of_tenant] for of_tenant in (False, True))
+    return [(since, nano) for since, _, nano in beside(listed, own)]
 
 
 def in_force(known: Iterable[Price]) -> list[Price]:

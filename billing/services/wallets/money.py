@@ -10,6 +10,8 @@ from billing.services.statements import statement
 from ports import database
 from tenants.models import Tenant
 
+LOCKED = "SELECT id, currency, taken_num FROM billing_wallet WHERE tenant_id = %s FOR NO KEY UPDATE"
+
 
 @dataclass(frozen=True, slots=True)
 class Funds:
@@ -31,12 +33,12 @@ def is_prepaid(tenant_id: str) -> bool:
 
 def locked(tenant: Tenant) -> Wallet:
     """Return the tenant's wallet, kept until this transaction ends; locked after all budgets' months."""
-    rows = Wallet.objects.select_for_update(no_key=True)
-    found = rows.filter(tenant=tenant).first()
-    if found is None:
+    found = database.rows(LOCKED, [tenant.pk])
+    if not found:
         Wallet.objects.bulk_create([Wallet(tenant=tenant, currency=tenant.currency)], ignore_conflicts=True)
-        found = rows.get(tenant=tenant)
-    return found
+        found = database.rows(LOCKED, [tenant.pk])
+    ((pk, currency, taken_num),) = found
+    return Wallet(pk=pk, tenant=tenant, currency=currency, taken_num=taken_num)
 
 
 def room(wallet: Wallet, *, until: datetime) -> int:
