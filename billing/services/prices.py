@@ -12,7 +12,7 @@ from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
 from django.db.models import F
 
 from billing.domain.money import EXPONENTS, fixed_point
-from billing.domain.pricing import beside
+from billing.domain.pricing import Held, beside
 from billing.models import BillingPeriod, PriceVersion, Quote, RateCard, RatedCharge
 from billing.models.prices import PriceModel
 from billing.services import turns
@@ -218,7 +218,8 @@ def course(offering: str, *, currency: str, tenant: str) -> list[tuple[datetime,
     """Return what an offering costs a tenant an hour from each moment on, in order: its own before the list's."""
     rows = database.rows(COURSE, [offering, currency, tenant])
     listed, own = ([row[1:] for row in rows if row[0] is of_tenant] for of_tenant in (False, True))
-    return [(since, nano) for since, _, nano in beside(listed, own)]
+    in_order: list[Held[int]] = beside(listed, own)
+    return [(since, nano) for since, _, nano in in_order]
 
 
 def in_force(known: Iterable[Price]) -> list[Price]:
